@@ -1,0 +1,1 @@
+"""Tables and the connection to PostgreSQL; knows nothing of the rules of the domain."""

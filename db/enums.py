@@ -1,0 +1,159 @@
+"""Closed sets of values, stored in lower case. Source: glossary, section 6."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class UserStatus(StrEnum):
+    """Whether an account may sign in."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+class RoleName(StrEnum):
+    """What a user may do beyond their own things."""
+
+    ADMINISTRATOR = "administrator"
+    AUDITOR = "auditor"
+    MEMBER = "member"
+
+
+class CredentialKind(StrEnum):
+    """How a user can prove who they are."""
+
+    NAME = "name"
+    EMAIL = "email"
+    PASSKEY = "passkey"
+    TRUSTED_THIRD_PARTY = "trusted_third_party"
+
+
+class AuditOutcome(StrEnum):
+    """How an act that was recorded ended."""
+
+    ALLOWED = "allowed"
+    CONFIRMED = "confirmed"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class Origin(StrEnum):
+    """Where a character comes from."""
+
+    ORIGINAL = "original"
+    ADOPTED = "adopted"
+    IMPORTED = "imported"
+    SERENDIPITY = "serendipity"
+
+
+class EmbryoStatus(StrEnum):
+    """How far a draft of a character has come."""
+
+    DRAFT = "draft"
+    REHEARSING = "rehearsing"
+    READY = "ready"
+    ISSUED = "issued"
+
+
+class CharacterStatus(StrEnum):
+    """Where a character stands in its life."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    DEATH_PENDING = "death_pending"
+    DECEASED = "deceased"
+    PURGED = "purged"
+
+
+class CustodianshipStatus(StrEnum):
+    """Whether a user still governs a character."""
+
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+class TreeStatus(StrEnum):
+    """Whether a tree can still grow."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+class NodeType(StrEnum):
+    """What a node of a mirror tree is."""
+
+    QUESTION = "question"
+    CANDIDATE_ANSWER = "candidate_answer"
+    CONTINUED_THOUGHT = "continued_thought"
+
+
+class NodeStatus(StrEnum):
+    """How final the text of a node is."""
+
+    BUD = "bud"
+    PARTIAL = "partial"
+    SOLIDIFIED = "solidified"
+
+
+class Realm(StrEnum):
+    """In which of the three realms something counts."""
+
+    REALITY = "reality"
+    WORLD = "world"
+    SIMULATION = "simulation"
+
+
+class CitationTarget(StrEnum):
+    """What kind of thing a citation points at."""
+
+    TEXT_RANGE = "text_range"
+    IMAGE_REGION = "image_region"
+    PDF_PAGE_REGION = "pdf_page_region"
+    ATTACHMENT = "attachment"
+    MEDIA_TIME_RANGE = "media_time_range"
+
+
+class RunKind(StrEnum):
+    """On whose behalf a run works."""
+
+    FOREGROUND = "foreground"
+    BACKGROUND_DELEGATED = "background_delegated"
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunEventType(StrEnum):
+    """What a run's event says."""
+
+    RUN_STARTED = "run_started"
+    PHASE_STARTED = "phase_started"
+    TEXT_DELTA = "text_delta"
+    PHASE_FINISHED = "phase_finished"
+    RUN_WARNING = "run_warning"
+    RUN_FINISHED = "run_finished"
+
+
+class Visibility(StrEnum):
+    """Who may read a run's event."""
+
+    PUBLIC = "public"
+    OWNER = "owner"
+    INTERNAL = "internal"
+
+
+class TextChannel(StrEnum):
+    """Which of a model's two streams a piece of text belongs to."""
+
+    TEXT = "text"
+    REASONING = "reasoning"

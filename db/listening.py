@@ -1,0 +1,80 @@
+"""The one connection that hears what other processes announce with NOTIFY.
+
+It is not from the pools. A watchdog asks it for an answer every few seconds, because a connection
+that died on the way says nothing by itself; when it is lost, `on_lost` is called once and a new
+one is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+
+WATCHDOG_SECONDS = 5.0
+RETRY_SECONDS = 0.5
+_CONNECTION_TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class Listener:
+    """Listens on a channel until closed."""
+
+    def __init__(
+        self,
+        dsn: str,
+        channel: str,
+        on_message: Callable[[str], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._dsn = dsn
+        self._channel = channel
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+        self._connected = asyncio.Event()
+
+    async def start(self) -> None:
+        """Begin; returns when the channel is heard."""
+        self._task = asyncio.create_task(self._run(), name="listener")
+        await self._connected.wait()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether announcements are heard now."""
+        return self._connected.is_set()
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(*_CONNECTION_TROUBLE):
+                await self._listen()
+            if self._connected.is_set():
+                self._connected.clear()
+                self._on_lost()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _listen(self) -> None:
+        connection: Any = await asyncpg.connect(self._dsn, timeout=WATCHDOG_SECONDS)
+        lost = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            await connection.add_listener(
+                self._channel, lambda _connection, _pid, _channel, topic: self._on_message(topic)
+            )
+            self._connected.set()
+            while not lost.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(lost.wait(), WATCHDOG_SECONDS)
+                if not lost.is_set():
+                    await connection.fetchval("SELECT 1", timeout=WATCHDOG_SECONDS)
+        finally:
+            connection.terminate()

@@ -1,0 +1,118 @@
+"""Every setting of the server, read from the environment once and passed on.
+
+Nothing else in the project reads the environment, so importing any module works with an empty one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PROJECT_ROOT = Path(__file__).resolve().parent.parent
+
+
+class SettingsError(Exception):
+    """A setting is wrong; the message is one line that says which and what to change."""
+
+
+class AuthMode(StrEnum):
+    """How callers prove who they are."""
+
+    LOCAL = "local"
+    TOKEN = "token"
+
+
+class Settings(BaseSettings):
+    """The settings; each is described in the README's table under its environment name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MIRRORGRAPH_",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+    )
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    data_dir: Path = PROJECT_ROOT / "data"
+    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    pool_size: int = Field(default=8, ge=1, le=200)
+    statement_timeout: float = Field(default=30.0, gt=0)
+    auth: AuthMode = AuthMode.LOCAL
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    max_request_bytes: int = Field(default=20 * 1024 * 1024, ge=1024)
+    provider: Literal["demo", "openai", "anthropic"] = "demo"
+    model: str | None = None
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
+    demo_rate: float = Field(default=30.0, ge=0)
+    first_token_timeout: float = Field(default=60.0, gt=0)
+    silence_timeout: float = Field(default=60.0, gt=0)
+    concurrent_runs: int = Field(default=32, ge=1)
+    lease_seconds: float = Field(default=10.0, gt=0.5)
+    demo_content: bool = True
+    web_dir: Path = PROJECT_ROOT / "explorer" / "dist"
+    log_format: Literal["console", "json"] = "console"
+
+    @field_validator("allowed_origins", mode="before")
+    @classmethod
+    def _origins_from_text(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
+        scheme = value.get_secret_value().partition("://")[0] if value else "postgresql"
+        if scheme not in {"postgresql", "postgres"}:
+            raise ValueError("must begin with postgresql://")
+        return value
+
+    @model_validator(mode="after")
+    def _local_mode_stays_on_loopback(self) -> Settings:
+        # Local mode signs everyone in who reaches the port, so nobody else may reach it.
+        if self.auth is AuthMode.LOCAL and not _is_loopback(self.host):
+            raise ValueError(
+                "MIRRORGRAPH_AUTH=local serves loopback only, but MIRRORGRAPH_HOST is "
+                f"{self.host}: set MIRRORGRAPH_HOST=127.0.0.1 or MIRRORGRAPH_AUTH=token"
+            )
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def load_settings() -> Settings:
+    """Read the environment; raises SettingsError whose text is one line."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        # Only names and reasons: a value may be a secret.
+        raise SettingsError("; ".join(_one_line(each) for each in error.errors())) from None
+
+
+def _one_line(error: object) -> str:
+    assert isinstance(error, dict)
+    location = [str(part) for part in error["loc"]]
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not location:
+        return message
+    name = location[0]
+    if name in Settings.model_fields:
+        name = f"MIRRORGRAPH_{name.upper()}"
+    return f"{name}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,106 @@
+"""Runs: one generation each, and the log of what happened in it.
+
+Source: spec soul-mirror, section 6; glossary, sections 5, 7 and 12 (runs are one table for both
+specifications).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, String, text
+from sqlmodel import Field
+
+from db.columns import (
+    Table,
+    boolean_column,
+    created_at_column,
+    enum_column,
+    id_column,
+    integer_column,
+    json_column,
+    long_column,
+    one_of,
+    reference,
+    text_column,
+    time_column,
+)
+from db.enums import RunEventType, RunKind, RunStatus, Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run failed: a code for programs, and what to do."""
+
+    code: str
+    message: str
+
+
+class Run(Table, table=True):
+    """One generation: who asked, what it answers, which server works on it, how it ended."""
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        one_of("kind", RunKind),
+        one_of("status", RunStatus),
+        CheckConstraint(
+            "(status = 'running') = (lease_holder IS NOT NULL)", name="lease_while_running"
+        ),
+        Index(None, "character_id", "created_at", "id"),
+        Index(None, "node_id"),
+        Index("ix_runs_open", "status", "created_at", postgresql_where=text("ended_at IS NULL")),
+    )
+
+    id: str = id_column()
+    kind: RunKind = enum_column()
+    status: RunStatus = enum_column()
+    requested_by_user_id: str = reference("users.id")
+    character_id: str = reference("characters.id")
+    tree_id: str = reference("mirror_trees.id")
+    question_node_id: str = reference("tree_nodes.id")
+    # The answer that grows in this run; null until the run starts.
+    node_id: str | None = reference("tree_nodes.id", nullable=True)
+    provider: str = text_column()
+    model: str | None = text_column(nullable=True)
+    # Makes the built-in provider's prose repeatable.
+    seed: int = long_column()
+    # The seat's epoch when the run was taken up; an older one than the seat's can commit nothing.
+    seat_epoch: int | None = integer_column(nullable=True)
+    lease_holder: str | None = text_column(nullable=True)
+    lease_expires_at: datetime | None = time_column()
+    is_cancel_requested: bool = boolean_column(default=False)
+    # Numbers of events: the last one stored, and the highest one that may have been shown to a
+    # subscriber before it was stored. After a crash numbering goes on behind the latter, so that
+    # no number ever names two events.
+    last_seq: int = integer_column(default=0)
+    reserved_seq: int = integer_column(default=0)
+    usage: dict[str, Any] | None = json_column("usage_json", nullable=True)
+    finish_reason: str | None = text_column(nullable=True)
+    error_code: str | None = text_column(nullable=True)
+    error_message: str | None = text_column(nullable=True)
+    created_at: datetime = created_at_column()
+    started_at: datetime | None = time_column()
+    ended_at: datetime | None = time_column()
+
+    @property
+    def error(self) -> RunError | None:
+        """Why the run failed, or None."""
+        if self.error_code is None:
+            return None
+        return RunError(self.error_code, self.error_message or "")
+
+
+class RunEvent(Table, table=True):
+    """One thing that happened in a run. Append-only; `seq` counts from 1 within the run."""
+
+    __tablename__ = "run_events"
+    __table_args__ = (one_of("type", RunEventType), one_of("visibility", Visibility))
+
+    run_id: str = Field(sa_column=Column(String, ForeignKey("runs.id"), primary_key=True))
+    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    type: RunEventType = enum_column()
+    visibility: Visibility = enum_column()
+    payload: dict[str, Any] = json_column("payload_json")
+    at: datetime = time_column(nullable=False)

@@ -1,0 +1,1 @@
+"""From a GraphQL question to calls of services."""

@@ -1,0 +1,68 @@
+"""Gathers what one level of an operation asks for, so that a batch function is called once.
+
+The only module that knows dataloaders. A batcher lives for one operation or one subscription event,
+and not past a commit: what it has loaded would be stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from strawberry.dataloader import DataLoader
+
+# async def <children>_of_<parents>(context, parents, **arguments) -> one result for each parent
+BatchFunction = Callable[..., Awaitable[Sequence[Any]]]
+
+
+class _Same:
+    """Equal to itself only. Keeps the object alive, so that its address is not used again."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __hash__(self) -> int:
+        return id(self._thing)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._thing is other._thing
+
+
+def _cache_key(parent: Any) -> Hashable:
+    if isinstance(parent, str):
+        return parent
+    identity = getattr(parent, "id", None)
+    return (type(parent).__name__, identity) if identity is not None else _Same(parent)
+
+
+class Batcher:
+    """The loaders of one operation: one for each batch function and set of arguments."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._loaders: dict[Hashable, DataLoader[Any, Any]] = {}
+
+    async def load(
+        self, batch: BatchFunction, parent: Any, arguments: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The result of a batch function for one parent, asked for together with its siblings."""
+        return await self._loader(batch, arguments or {}).load(parent)
+
+    async def load_many(
+        self, batch: BatchFunction, parents: Sequence[Any], arguments: Mapping[str, Any]
+    ) -> list[Any]:
+        """The results for several parents."""
+        return await self._loader(batch, arguments).load_many(list(parents))
+
+    def _loader(self, batch: BatchFunction, arguments: Mapping[str, Any]) -> DataLoader[Any, Any]:
+        key = (batch, tuple(sorted(arguments.items())))
+        loader = self._loaders.get(key)
+        if loader is None:
+
+            async def load(parents: list[Any]) -> Sequence[Any]:
+                return await batch(self._context, parents, **arguments)
+
+            loader = self._loaders[key] = DataLoader(load_fn=load, cache_key_fn=_cache_key)
+        return loader

@@ -1,0 +1,155 @@
+"""What an operation carries along: who asks, the database, the loaders."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+from db.engine import Database
+from db.ids import parse_id
+from db.reading import Reading, Writing
+from db.settings import Settings
+from db.tables import Table
+from resolvers.batching import Batcher
+from services import accounts
+from services.access import Viewer, rows_by_ids
+from services.hub import Hub
+from services.runs import RunWorker
+
+TableRow = TypeVar("TableRow", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What all operations of a process share."""
+
+    settings: Settings
+    database: Database
+    hub: Hub
+    worker: RunWorker
+
+
+class AlreadyDone(Exception):
+    """The mutation was carried out before under the same key; `answer` names the rows."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__("carried out before")
+        self.answer = answer
+
+
+@dataclass(slots=True)
+class Context:
+    """One operation, or one event of a subscription."""
+
+    engine: Engine
+    viewer: Viewer
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    idempotency_key: str | None = None
+    # SHA-256 of the whole request, files included; only made where there is a key.
+    request_hash: str = ""
+    # The mutation being carried out, by its name in the response.
+    root_field: str = ""
+    # What a WebSocket client sent with connection_init; set by the socket handler.
+    connection_params: dict[str, Any] | None = None
+    batcher: Batcher = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.batcher = Batcher(self)
+
+    def renewed(self) -> Context:
+        """The same caller with fresh loaders: for each operation and each event."""
+        renewed = copy.copy(self)
+        renewed.batcher = Batcher(renewed)
+        return renewed
+
+    def reading(self) -> AbstractAsyncContextManager[Reading]:
+        """A handle that can only read."""
+        return self.engine.database.reading()
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Change]:
+        """One transaction for one mutation, committed when the block ends; loaders are renewed.
+
+        With an Idempotency-Key, raises AlreadyDone when this was carried out before.
+        """
+        async with self.engine.database.writing() as writing:
+            claim = None
+            if self.idempotency_key is not None:
+                claim = accounts.IdempotencyClaim(
+                    self.idempotency_key, self.request_hash, self.root_field
+                )
+                earlier = await accounts.claim_key(writing, self.viewer, claim)
+                if earlier is not None:
+                    raise AlreadyDone(earlier)
+            change = Change(writing)
+            yield change
+            if claim is not None:
+                await accounts.keep_answer(writing, self.viewer, claim, _names_of(change.payload))
+        self.batcher = Batcher(self)
+
+    async def many(self, table: type[TableRow], ids: Sequence[str | None]) -> list[TableRow | None]:
+        """Visible rows by id, through the operation's one loader for that table."""
+        wanted = [each for each in ids if each is not None]
+        rows = await self.batcher.load_many(_rows_of_ids, wanted, {"table": table})
+        found = dict(zip(wanted, rows, strict=True))
+        return [found.get(each) if each is not None else None for each in ids]
+
+    async def rows_of_ids(self, ids: Sequence[str]) -> list[Any]:
+        """Whatever rows ids lead to, None where there is none. Raises MalformedId."""
+        parsed = [parse_id(each) for each in ids]
+        found: dict[str, Any] = {}
+        for name in {each.table for each in parsed} & NODE_TABLES.keys():
+            wanted = [each.row_id for each in parsed if each.table == name]
+            found.update(zip(wanted, await self.many(NODE_TABLES[name], wanted), strict=True))
+        return [found.get(each.row_id) for each in parsed]
+
+    async def earlier_payload(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload of an earlier carrying-out of the same mutation, its rows as they are now."""
+        payload: dict[str, Any] = {}
+        for name, value in answer.items():
+            if isinstance(value, list):
+                payload[name] = [SimpleNamespace(**each) for each in value]
+            else:
+                (payload[name],) = await self.rows_of_ids([value]) if value else (None,)
+        return payload
+
+
+@dataclass(slots=True)
+class Change:
+    """A mutation's open transaction and the payload it will answer with."""
+
+    writing: Writing
+    payload: dict[str, Any] = field(default_factory=dict)
+
+    def answer(self, **payload: Any) -> dict[str, Any]:
+        """Set the payload by its field names: rows, or lists of small dataclasses."""
+        self.payload = payload
+        return payload
+
+
+def _names_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: [asdict(each) for each in value] if isinstance(value, list) else value and value.id
+        for name, value in payload.items()
+    }
+
+
+async def _rows_of_ids(
+    context: Context, ids: Sequence[str], *, table: type[Table]
+) -> list[Table | None]:
+    async with context.reading() as reading:
+        return await rows_by_ids(reading, context.viewer, table, ids)
+
+
+# Tables whose rows `node(id:)` finds; filled by the nouns' modules through `finds_nodes`.
+NODE_TABLES: dict[str, type[Table]] = {}
+
+
+def finds_nodes(*tables: type[Table]) -> None:
+    """Let `node(id:)` find rows of these tables."""
+    NODE_TABLES.update({cast("str", table.__tablename__): table for table in tables})

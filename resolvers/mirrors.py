@@ -1,0 +1,242 @@
+"""Mirror trees: look-ups, relations and mutations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from db.enums import Realm
+from db.paging import Page, PagedList, PageRequest
+from db.tables import Canonization, Character, Citation, MirrorTree, Run, TreeNode, User
+from resolvers.context import Context, finds_nodes
+from services import mirrors as service
+from services import runs
+from services.access import checked_id, find_row
+
+finds_nodes(MirrorTree, TreeNode, Citation, Canonization)
+
+
+async def tree_by_id(context: Context, id: str) -> MirrorTree | None:
+    """One tree, or None."""
+    async with context.reading() as reading:
+        return await find_row(reading, context.viewer, MirrorTree, id)
+
+
+async def node_by_id(context: Context, id: str) -> TreeNode | None:
+    """One node of a tree, or None."""
+    async with context.reading() as reading:
+        return await find_row(reading, context.viewer, TreeNode, id)
+
+
+async def _pages(
+    context: Context, listing: PagedList[Any], parents: Sequence[Any], request: PageRequest
+) -> list[Page[Any]]:
+    async with context.reading() as reading:
+        return await listing.pages(
+            reading, [each.id for each in parents], request, viewer=context.viewer.user_id
+        )
+
+
+async def nodes_of_trees(
+    context: Context,
+    trees: Sequence[MirrorTree],
+    *,
+    first: int | None = None,
+    after: str | None = None,
+    last: int | None = None,
+    before: str | None = None,
+) -> list[Page[TreeNode]]:
+    """The nodes of each tree, oldest first."""
+    request = PageRequest(first, after, last, before)
+    return await _pages(context, service.NODES_OF_TREES, trees, request)
+
+
+async def canonizations_of_trees(
+    context: Context,
+    trees: Sequence[MirrorTree],
+    *,
+    first: int | None = None,
+    after: str | None = None,
+    last: int | None = None,
+    before: str | None = None,
+) -> list[Page[Canonization]]:
+    """The canon records of each tree, oldest first."""
+    request = PageRequest(first, after, last, before)
+    return await _pages(context, service.CANONIZATIONS_OF_TREES, trees, request)
+
+
+async def children_of_nodes(
+    context: Context,
+    nodes: Sequence[TreeNode],
+    *,
+    first: int | None = None,
+    after: str | None = None,
+    last: int | None = None,
+    before: str | None = None,
+) -> list[Page[TreeNode]]:
+    """The nodes directly below each node, oldest first."""
+    request = PageRequest(first, after, last, before)
+    return await _pages(context, service.CHILDREN_OF_NODES, nodes, request)
+
+
+async def candidates_of_nodes(
+    context: Context,
+    nodes: Sequence[TreeNode],
+    *,
+    first: int | None = None,
+    after: str | None = None,
+    last: int | None = None,
+    before: str | None = None,
+) -> list[Page[TreeNode]]:
+    """The answers to each question, oldest first."""
+    request = PageRequest(first, after, last, before)
+    return await _pages(context, service.CANDIDATES_OF_NODES, nodes, request)
+
+
+async def characters_of_trees(
+    context: Context, trees: Sequence[MirrorTree]
+) -> list[Character | None]:
+    """Whom each tree is a talk with."""
+    return await context.many(Character, [each.character_id for each in trees])
+
+
+async def working_entries_of_trees(
+    context: Context, trees: Sequence[MirrorTree]
+) -> list[TreeNode | None]:
+    """Where the talk continues in each tree."""
+    return await context.many(TreeNode, [each.working_entry_node_id for each in trees])
+
+
+async def paths_of_trees(
+    context: Context, trees: Sequence[MirrorTree], *, to: str | None = None
+) -> list[list[TreeNode]]:
+    """The path from the root to a node of each tree, by default to its working entry."""
+    if to is None:
+        ends = [each.working_entry_node_id for each in trees]
+    else:
+        ends = [checked_id(to, TreeNode)] * len(trees)
+    wanted = [each for each in ends if each is not None]
+    async with context.reading() as reading:
+        paths = await service.paths_to_nodes(reading, context.viewer, wanted)
+    found = [paths.get(end, []) if end is not None else [] for end in ends]
+    return [
+        path if path and path[-1].tree_id == tree.id else []
+        for tree, path in zip(trees, found, strict=True)
+    ]
+
+
+async def canon_trunks_of_trees(
+    context: Context, trees: Sequence[MirrorTree], *, scope: Realm
+) -> list[list[TreeNode]]:
+    """The union of the canonized paths of each tree in one scope."""
+    async with context.reading() as reading:
+        trunks = await service.canon_trunks_of_trees(
+            reading, context.viewer, [each.id for each in trees], scope
+        )
+    return [trunks[each.id] for each in trees]
+
+
+async def trees_of_nodes(context: Context, nodes: Sequence[Any]) -> list[MirrorTree | None]:
+    """The tree of each node, canon record or run."""
+    return await context.many(MirrorTree, [each.tree_id for each in nodes])
+
+
+async def parents_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[TreeNode | None]:
+    """The node above each node."""
+    return await context.many(TreeNode, [each.parent_node_id for each in nodes])
+
+
+async def superseded_by_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[TreeNode | None]:
+    """The node that each node was made from by editing."""
+    return await context.many(TreeNode, [each.supersedes_node_id for each in nodes])
+
+
+async def citations_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[list[Citation]]:
+    """What each node quotes."""
+    async with context.reading() as reading:
+        found = await service.citations_of_nodes(
+            reading, context.viewer, [each.id for each in nodes]
+        )
+    return [found[each.id] for each in nodes]
+
+
+async def sources_of_citations(
+    context: Context, citations: Sequence[Citation]
+) -> list[TreeNode | None]:
+    """The node that each citation quotes, where it quotes one."""
+    ids = [checked_id(each.source_id or "", TreeNode) for each in citations]
+    return await context.many(TreeNode, ids)
+
+
+async def runs_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[Run | None]:
+    """The run in which each answer was written."""
+    return await context.many(Run, [each.run_id for each in nodes])
+
+
+async def working_entry_flags_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[bool]:
+    """Whether each node is its tree's working entry."""
+    trees = await context.many(MirrorTree, [each.tree_id for each in nodes])
+    return [
+        tree is not None and tree.working_entry_node_id == node.id
+        for node, tree in zip(nodes, trees, strict=True)
+    ]
+
+
+async def endpoints_of_canonizations(
+    context: Context, canonizations: Sequence[Canonization]
+) -> list[TreeNode | None]:
+    """The last node of each canonized path."""
+    return await context.many(TreeNode, [each.endpoint_node_id for each in canonizations])
+
+
+async def confirmers_of_canonizations(
+    context: Context, canonizations: Sequence[Canonization]
+) -> list[User | None]:
+    """Who made each path canon."""
+    return await context.many(User, [each.confirmed_by_user_id for each in canonizations])
+
+
+async def create_tree(context: Context, input: Any) -> dict[str, Any]:
+    """Begin a tree."""
+    async with context.writing() as change:
+        tree = await service.create_tree(
+            change.writing, context.viewer, input.character_id, input.topic, input.realm
+        )
+        return change.answer(tree=tree)
+
+
+async def ask_tree(context: Context, input: Any) -> dict[str, Any]:
+    """Ask a question and start the run that answers it."""
+    settings = context.engine.settings
+    async with context.writing() as change:
+        question, run = await runs.ask_tree(
+            change.writing,
+            context.viewer,
+            input.tree_id,
+            input.parent_id,
+            input.text,
+            provider=settings.provider,
+            model=settings.model,
+        )
+        return change.answer(question=question, run=run)
+
+
+async def regenerate_answer(context: Context, input: Any) -> dict[str, Any]:
+    """Start a run for one more answer."""
+    settings = context.engine.settings
+    async with context.writing() as change:
+        run = await runs.regenerate_answer(
+            change.writing,
+            context.viewer,
+            input.question_id,
+            provider=settings.provider,
+            model=settings.model,
+        )
+        return change.answer(run=run)
+
+
+async def adopt_node(context: Context, input: Any) -> dict[str, Any]:
+    """Move the working entry."""
+    async with context.writing() as change:
+        tree = await service.adopt_node(change.writing, context.viewer, input.node_id)
+        return change.answer(tree=tree)

@@ -1,0 +1,72 @@
+"""Runs: look-ups, relations, cancelling, and the stream of a run's events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from db.paging import Page, PageRequest
+from db.tables import Character, Run, TreeNode
+from resolvers.context import Context, finds_nodes
+from services import runs as service
+from services.access import find_row
+from services.errors import Invalid
+from services.runs import Event
+
+finds_nodes(Run)
+
+
+async def run_by_id(context: Context, id: str) -> Run | None:
+    """One run, or None."""
+    async with context.reading() as reading:
+        return await find_row(reading, context.viewer, Run, id)
+
+
+async def list_runs(context: Context, request: PageRequest) -> Page[Run]:
+    """Runs of the viewer's characters, newest first."""
+    async with context.reading() as reading:
+        return await service.list_runs(reading, context.viewer, request)
+
+
+async def characters_of_runs(context: Context, runs: Sequence[Run]) -> list[Character | None]:
+    """Who speaks in each run."""
+    return await context.many(Character, [each.character_id for each in runs])
+
+
+async def questions_of_runs(context: Context, runs: Sequence[Run]) -> list[TreeNode | None]:
+    """What each run answers."""
+    return await context.many(TreeNode, [each.question_node_id for each in runs])
+
+
+async def nodes_of_runs(context: Context, runs: Sequence[Run]) -> list[TreeNode | None]:
+    """The answer that grows, or grew, in each run."""
+    return await context.many(TreeNode, [each.node_id for each in runs])
+
+
+async def runs_of_events(context: Context, events: Sequence[Event]) -> list[Run | None]:
+    """The run of each event."""
+    return await context.many(Run, [each.run_id for each in events])
+
+
+async def nodes_of_events(context: Context, events: Sequence[Event]) -> list[TreeNode | None]:
+    """The answer that each finished run left."""
+    return await context.many(TreeNode, [each.payload.get("node_id") for each in events])
+
+
+async def cancel_run(context: Context, input: Any) -> dict[str, Any]:
+    """Stop a run on purpose."""
+    async with context.writing() as change:
+        run = await service.cancel_run(change.writing, context.viewer, input.run_id)
+        return change.answer(run=run)
+
+
+def run_events(context: Context, run_id: str, after: int | None) -> AsyncGenerator[Event, None]:
+    """The events of a run behind a number, stored ones first, then live."""
+    if after is not None and after < 0:
+        raise Invalid(
+            "after is the number of an event, or 0 for all.", "INVALID_CURSOR", ("after",)
+        )
+    engine = context.engine
+    return service.follow_run(
+        engine.database, engine.hub, engine.worker, context.viewer, run_id, after or 0
+    )

@@ -1,0 +1,1 @@
+"""GraphQL declarations, and the front door of the process."""

@@ -1,0 +1,303 @@
+"""The process's front door: what is started and stopped with the server, who the viewer is, and
+which address leads where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+
+from db.embedded import start_embedded
+from db.engine import Database, open_database
+from db.ids import new_id
+from db.listening import Listener
+from db.migrating import migrate
+from db.settings import AuthMode, Settings
+from resolvers.context import Context, Engine
+from schema.root import schema
+from schema.wire.http import PREFLIGHT_HEADERS, GraphQLEndpoint, Refused
+from services import accounts, demo
+from services.access import Viewer
+from services.hub import CHANNEL, Hub
+from services.providers import ProviderSettings, make_provider
+from services.runs import RunWorker
+
+logger = structlog.get_logger("mirrorgraph.server")
+
+# How long a stop waits for streams to take their last message.
+DRAIN_SECONDS = 5.0
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_IMMUTABLE = "public, max-age=31536000, immutable"
+
+PLAIN_PAGE = """<!doctype html><meta charset="utf-8"><title>Mirrorgraph</title>
+<h1>Mirrorgraph</h1>
+<p>The GraphQL API is at <a href="/schema.graphql">/graphql</a>. Its web pages were not built,
+which needs Node 20: install it, then start again with <code>make run</code>.</p>
+"""
+
+
+class Server:
+    """Everything that lives as long as the process serves: made by `open`, undone by `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.is_draining = False
+        self._closing = contextlib.AsyncExitStack()
+        self._engine: Engine | None = None
+        self._listener: Listener | None = None
+        self._local_viewer: Viewer | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What operations share; the server must be open."""
+        assert self._engine is not None
+        return self._engine
+
+    async def open(self) -> None:
+        """Start the database, bring it to the newest schema, take up work."""
+        began = time.monotonic()
+        settings = self.settings
+        dsn = await self._database_address()
+        await migrate(dsn)
+        database = await open_database(
+            dsn, pool_size=settings.pool_size, statement_timeout=settings.statement_timeout
+        )
+        self._closing.push_async_callback(database.close)
+        await database.load_secrets()
+        await self._sign_in_locally(database)
+        hub = Hub()
+        self._listener = Listener(dsn, CHANNEL, hub.publish, lambda: _listener_lost(hub))
+        await self._listener.start()
+        self._closing.push_async_callback(self._listener.close)
+        worker = RunWorker(
+            database,
+            hub,
+            make_provider(_provider_settings(settings)),
+            holder=new_id("login_sessions", "sess").replace("sess_", "server_"),
+            lease_seconds=settings.lease_seconds,
+            concurrent_runs=settings.concurrent_runs,
+        )
+        await worker.start(is_only_server=settings.database_url is None)
+        self._engine = Engine(settings, database, hub, worker)
+        logger.info("ready", seconds=round(time.monotonic() - began, 2), provider=settings.provider)
+
+    async def _database_address(self) -> str:
+        if self.settings.database_url is not None:
+            return self.settings.database_url.get_secret_value()
+        embedded = await asyncio.to_thread(start_embedded, self.settings.data_dir, exclusively=True)
+        self._closing.push_async_callback(asyncio.to_thread, embedded.stop)
+        return embedded.dsn
+
+    async def _sign_in_locally(self, database: Database) -> None:
+        if self.settings.auth is not AuthMode.LOCAL:
+            return
+        async with database.writing() as writing:
+            user = await accounts.ensure_user(writing, accounts.LOCAL_USER_NAME)
+            self._local_viewer = Viewer(user.id)
+            if self.settings.demo_content and await demo.is_empty(writing):
+                await demo.create_demo(writing, self._local_viewer)
+
+    async def drain(self) -> None:
+        """Refuse new operations, cut running generations, end open streams."""
+        if self.is_draining:
+            return
+        self.is_draining = True
+        await self.engine.worker.drain()
+        self.engine.hub.close(
+            "SERVER_STOPPING", "The server is stopping: connect again and go on with `after`."
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self.engine.hub.wait_until_quiet()
+
+    async def close(self) -> None:
+        """Drain, then give everything back, the database last."""
+        if self._engine is not None:
+            await self.drain()
+        await self._closing.aclose()
+
+    async def make_context(self, headers: Mapping[str, str]) -> Context:
+        """The context of one request; raises Refused."""
+        if self.is_draining:
+            raise Refused(503, "SERVER_STOPPING", "The server is stopping: try again soon.")
+        return Context(
+            engine=self.engine,
+            viewer=await self._viewer(headers),
+            idempotency_key=headers.get("idempotency-key"),
+        )
+
+    async def _viewer(self, headers: Mapping[str, str]) -> Viewer:
+        if self._local_viewer is not None:
+            return self._local_viewer
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token:
+            async with self.engine.database.reading() as reading:
+                viewer = await accounts.find_viewer(reading, token.strip())
+            if viewer is not None:
+                return viewer
+        raise Refused(401, "UNAUTHENTICATED", "Send a bearer token; make one with make user.")
+
+    async def is_ready(self) -> bool:
+        """Whether operations can be served now."""
+        return (
+            self._engine is not None
+            and not self.is_draining
+            and self._listener is not None
+            and self._listener.is_connected
+            and await self._engine.database.is_ready()
+        )
+
+
+def _listener_lost(hub: Hub) -> None:
+    logger.warning("the database's announcements were lost: streams are ended to be resumed")
+    hub.interrupt(
+        "STREAM_INTERRUPTED",
+        "Events can no longer be heard here: come back and go on with `after`.",
+    )
+
+
+def _provider_settings(settings: Settings) -> ProviderSettings:
+    return ProviderSettings(
+        provider=settings.provider,
+        model=settings.model,
+        openai_base_url=settings.openai_base_url,
+        openai_api_key=_revealed(settings.openai_api_key),
+        anthropic_api_key=_revealed(settings.anthropic_api_key),
+        anthropic_base_url=settings.anthropic_base_url,
+        demo_rate=settings.demo_rate,
+        first_token_timeout=settings.first_token_timeout,
+        silence_timeout=settings.silence_timeout,
+    )
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret is not None else None
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The ASGI application; `app.state.server` is the Server that its lifespan opens."""
+    server = Server(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        try:
+            await server.open()
+            yield
+        finally:
+            await server.close()
+
+    endpoint = GraphQLEndpoint(
+        schema,
+        server.make_context,
+        max_request_bytes=settings.max_request_bytes,
+        allowed_origins=settings.allowed_origins,
+    )
+
+    async def readiness(_request: Request) -> Response:
+        is_ready = await server.is_ready()
+        return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
+
+    routes: list[BaseRoute] = [
+        Route("/graphql", endpoint, methods=None),
+        WebSocketRoute("/graphql", endpoint),
+        Route("/healthz", _health),
+        Route("/readyz", readiness),
+        Route("/schema.graphql", _sdl),
+        *_pages(settings.web_dir),
+    ]
+    app = Starlette(routes=routes, middleware=_middleware(settings), lifespan=lifespan)
+    app.state.server = server
+    return app
+
+
+def _middleware(settings: Settings) -> list[Middleware]:
+    middleware = []
+    if settings.auth is AuthMode.LOCAL:
+        # A foreign page that points its own name at this machine must not be let in as the user.
+        middleware.append(
+            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+        )
+    if settings.allowed_origins:
+        allowed: dict[str, Any] = {
+            "allow_origins": settings.allowed_origins,
+            "allow_methods": ["GET", "POST"],
+            "allow_headers": [
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                *PREFLIGHT_HEADERS,
+            ],
+        }
+        middleware.append(Middleware(CORSMiddleware, **allowed))
+    return middleware
+
+
+async def _health(_request: Request) -> Response:
+    return PlainTextResponse("alive\n")
+
+
+async def _sdl(_request: Request) -> Response:
+    return PlainTextResponse(schema.as_str() + "\n")
+
+
+def _pages(web_dir: Path) -> list[BaseRoute]:
+    if not (web_dir / "index.html").is_file():
+        return [Route("/", _plain_page)]
+
+    def page(name: str) -> Any:
+        async def serve(_request: Request) -> Response:
+            headers = {
+                "content-security-policy": CONTENT_SECURITY_POLICY,
+                "cache-control": "no-cache",
+            }
+            return FileResponse(web_dir / name, headers=headers)
+
+        return serve
+
+    assets = GZipMiddleware(_ImmutableFiles(directory=web_dir / "assets-web"))
+    return [
+        Route("/", page("index.html")),
+        Route("/graphiql", page("graphiql.html")),
+        Mount("/assets-web", assets),
+    ]
+
+
+async def _plain_page(_request: Request) -> Response:
+    return HTMLResponse(PLAIN_PAGE)
+
+
+class _ImmutableFiles(StaticFiles):
+    """Files whose names carry a hash of their content."""
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Any,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["cache-control"] = _IMMUTABLE
+        return response

@@ -1,0 +1,254 @@
+"""The vocabulary that all GraphQL types share: rows, relations, connections, enums, mutations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+import strawberry
+from strawberry.types import Info as StrawberryInfo
+from strawberry.utils.str_converters import to_camel_case
+from typing_extensions import dataclass_transform
+
+from db.paging import PageRequest
+from resolvers import pages as resolve
+from resolvers.batching import BatchFunction
+from resolvers.context import AlreadyDone, Context
+from services.errors import DomainError
+from services.text import refuse_unstorable
+
+T = TypeVar("T")
+Info: TypeAlias = StrawberryInfo[Context, None]
+
+# The key under which a field's metadata holds its batch function, for any executor to find.
+BATCH = "batch"
+
+PAGE_ARGUMENTS = {
+    "first": "How many from the beginning: 20 unless said otherwise, 200 at most.",
+    "after": "Only what comes behind this cursor.",
+    "last": "How many from the end, 200 at most; not together with first.",
+    "before": "Only what comes before this cursor.",
+}
+
+First = Annotated[int | None, strawberry.argument(description=PAGE_ARGUMENTS["first"])]
+After = Annotated[str | None, strawberry.argument(description=PAGE_ARGUMENTS["after"])]
+Last = Annotated[int | None, strawberry.argument(description=PAGE_ARGUMENTS["last"])]
+Before = Annotated[str | None, strawberry.argument(description=PAGE_ARGUMENTS["before"])]
+
+
+def field(description: str, **default: Any) -> Any:
+    """A plain attribute: of the row, or of an input, where it may have a `default`."""
+    return strawberry.field(description=description, **default)
+
+
+def relation(
+    batch: BatchFunction, description: str, *, arguments: Mapping[str, str] | None = None
+) -> Any:
+    """A field whose values a batch function finds for all parents of a level at once.
+
+    The batch function's keyword-only parameters become the field's arguments; `arguments` holds
+    their descriptions, except for those of pages.
+    """
+    texts = {**PAGE_ARGUMENTS, **(arguments or {})}
+    parameters = [
+        inspect.Parameter(
+            "root",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=strawberry.Parent[Any],  # type: ignore[misc]
+        ),
+        inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info),
+    ]
+    for parameter in inspect.signature(batch, eval_str=True).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            described = strawberry.argument(description=texts[parameter.name])
+            parameters.append(
+                parameter.replace(
+                    annotation=Annotated[parameter.annotation, described],
+                    # An argument that was not given is left out, so that the batch function's
+                    # own default holds and the SDL shows no "= null".
+                    default=strawberry.UNSET if parameter.default is None else parameter.default,
+                )
+            )
+
+    async def load(root: Any, info: Any, **given: Any) -> Any:
+        asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
+        return await info.context.batcher.load(batch, root, asked)
+
+    load.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    load.__annotations__ = {each.name: each.annotation for each in parameters}
+    return strawberry.field(resolver=load, description=description, metadata={BATCH: batch})
+
+
+def root_list(find: Callable[[Context, PageRequest], Awaitable[Any]], description: str) -> Any:
+    """A root field that is a connection; `find` gets the page that was asked for."""
+
+    async def load(
+        info: Info,
+        first: First = None,
+        after: After = None,
+        last: Last = None,
+        before: Before = None,
+    ) -> Any:
+        return await find(info.context, PageRequest(first, after, last, before))
+
+    return strawberry.field(resolver=_without_return(load), description=description)
+
+
+def root_row(find: Callable[[Context, str], Awaitable[Any]], description: str) -> Any:
+    """A root field that is one row by its id, or null: also for what the viewer may not see."""
+
+    async def load(
+        info: Info,
+        id: Annotated[strawberry.ID, strawberry.argument(description="Its id.")],
+    ) -> Any:
+        return await find(info.context, id)
+
+    return strawberry.field(resolver=_without_return(load), description=description)
+
+
+def _without_return(resolver: Any) -> Any:
+    # The class attribute that the field is assigned to says the type.
+    del resolver.__annotations__["return"]
+    return resolver
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def row_type(cls: type[T]) -> type[T]:
+    """Declare a GraphQL type whose values are rows of the class of the same name."""
+    name = cls.__name__
+
+    def is_type_of(row: Any, _info: Any) -> bool:
+        return type(row).__name__ == name
+
+    cls.is_type_of = is_type_of  # type: ignore[attr-defined]
+    return strawberry.type(cls, description=inspect.cleandoc(cls.__doc__ or ""))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def described(cls: type[T]) -> type[T]:
+    """Declare a GraphQL type that is not a row; its docstring is its description."""
+    return strawberry.type(cls, description=inspect.cleandoc(cls.__doc__ or ""))
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def described_input(cls: type[T]) -> type[T]:
+    """Declare an input; its docstring is its description."""
+    return strawberry.input(cls, description=inspect.cleandoc(cls.__doc__ or ""))
+
+
+def enum(values: type[StrEnum], **descriptions: str) -> Any:
+    """Declare a GraphQL enum from one of `db.enums`, each value with its description."""
+    declared: Any = strawberry.enum(values, description=inspect.cleandoc(values.__doc__ or ""))
+    for value in declared.__strawberry_definition__.values:
+        value.description = descriptions.pop(value.name)
+    assert not descriptions, f"{values.__name__} has no {', '.join(descriptions)}"
+    return declared
+
+
+@strawberry.interface(description="Anything that has an id and can be fetched by it.")
+class Node:
+    """What `node(id:)` returns."""
+
+    id: strawberry.ID = field("Unique among all things of this server.")
+
+
+@described
+class PageInfo:
+    """Where a page lies in its list."""
+
+    has_next_page: bool = field("Whether more follows.")
+    has_previous_page: bool = field("Whether more comes before.")
+    start_cursor: str | None = field("Cursor of the first row; null on an empty page.")
+    end_cursor: str | None = field("Cursor of the last row; null on an empty page.")
+
+
+@strawberry.type(description="A row of a page and its place in the list.")
+class Edge(Generic[T]):
+    """A row and its cursor."""
+
+    cursor: str = field("Pass it as after or before to go on from here.")
+    node: T = field("The row.")
+
+
+@strawberry.type(description="One page of a list.")
+class Connection(Generic[T]):
+    """A page; its value is a `db.paging.Page`."""
+
+    edges: list[Edge[T]] = field("The rows with their cursors.")
+    nodes: list[T] = field("The rows.")
+    page_info: PageInfo = field("What lies before and behind this page.")
+    total_count: int = relation(
+        resolve.total_counts_of_pages, "How many rows the whole list has; counted when asked for."
+    )
+
+
+@described
+class UserError:
+    """Something in the input that the caller can mend."""
+
+    code: str = field("For programs: upper case and stable.")
+    message: str = field("For people: what to do.")
+    path: list[str] = field("The input field, from `input` on; empty when it is no single field.")
+
+
+@strawberry.type
+class Payload:
+    """What every mutation returns."""
+
+    errors: list[UserError] = field("What to mend. When there are any, nothing was changed.")
+
+
+def mutation(
+    resolver: Callable[[Context, Any], Awaitable[dict[str, Any]]],
+    *,
+    input: type[Any],
+    payload: type[Any],
+    description: str,
+) -> Any:
+    """A root field that changes something: one input, one payload.
+
+    The resolver returns the payload's fields by name; what it raises as DomainError becomes
+    `errors`. A repeat under the same Idempotency-Key answers as the first time.
+    """
+    names = [each.name for each in dataclass_fields(payload) if each.name != "errors"]
+
+    async def change(info: Any, input: Any) -> Any:
+        # Root fields of a mutation run one after another, so the name can stand on the context.
+        info.context.root_field = str(info.path.key)
+        try:
+            _refuse_unstorable_input(input)
+            values = await resolver(info.context, input)
+        except AlreadyDone as done:
+            values = await info.context.earlier_payload(done.answer)
+        except DomainError as error:
+            path = [str(step) for step in error.path]
+            refusal = UserError(code=error.code, message=error.message, path=path)
+            return payload(**dict.fromkeys(names), errors=[refusal])
+        return payload(**{name: values.get(name) for name in names}, errors=[])
+
+    described_argument = strawberry.argument(description="Everything that the change needs.")
+    change.__annotations__ = {
+        "info": Info,
+        "input": Annotated[input, described_argument],
+        "return": payload,
+    }
+    return strawberry.mutation(resolver=change, description=description)
+
+
+def _refuse_unstorable_input(input: Any) -> None:
+    refuse_unstorable(_plain(input), ("input",))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            to_camel_case(each.name): _plain(getattr(value, each.name))
+            for each in dataclass_fields(value)
+        }
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value

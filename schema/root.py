@@ -1,0 +1,63 @@
+"""Joins the nouns into the schema, and gives every operation and event a context of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import strawberry
+from strawberry.extensions import ParserCache, ValidationCache
+from strawberry.schema.config import StrawberryConfig
+
+from resolvers import nodes as resolve
+from schema.accounts import AccountQuery, AuditEvent
+from schema.base import Info, Node, root_row
+from schema.characters import CharacterMutation, CharacterQuery, EmbryoDraft
+from schema.mirrors import Canonization, MirrorMutation, MirrorQuery
+from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
+from schema.wire.execution import OperationExecutor, WireSchema
+
+
+@strawberry.type
+class NodeQuery:
+    """Fetching anything by its id."""
+
+    node: Node | None = root_row(
+        resolve.row_by_id, "Anything by its id; null when it is not there for the viewer."
+    )
+
+    @strawberry.field(description="Several things by id, in order; null where one is not there.")
+    async def nodes(
+        self,
+        info: Info,
+        ids: Annotated[
+            list[strawberry.ID], strawberry.argument(description="Their ids, 100 at most.")
+        ],
+    ) -> list[Node | None]:
+        """Several things."""
+        return await resolve.rows_by_ids(info.context, ids)
+
+
+@strawberry.type(description="Everything that can be read.")
+class Query(NodeQuery, AccountQuery, CharacterQuery, MirrorQuery, RunQuery):
+    """The root of queries."""
+
+
+@strawberry.type(description="Everything that can be changed.")
+class Mutation(CharacterMutation, MirrorMutation, RunMutation):
+    """The root of mutations."""
+
+
+@strawberry.type(description="Everything that can be watched.")
+class Subscription(RunSubscription):
+    """The root of subscriptions."""
+
+
+schema = WireSchema(
+    query=Query,
+    mutation=Mutation,
+    subscription=Subscription,
+    types=[AuditEvent, EmbryoDraft, Canonization, *EVENT_TYPES],
+    extensions=[ParserCache, ValidationCache],
+    execution_context_class=OperationExecutor,
+    config=StrawberryConfig(sort_schema=True),
+)

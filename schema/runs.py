@@ -1,0 +1,207 @@
+"""Runs: generations, and their events as they happen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+import strawberry
+from strawberry.scalars import JSON
+
+from db.enums import RunKind, RunStatus, TextChannel
+from resolvers import mirrors as resolve_mirrors
+from resolvers import runs as resolve
+from schema.base import (
+    Connection,
+    Info,
+    Node,
+    Payload,
+    described,
+    described_input,
+    enum,
+    field,
+    mutation,
+    relation,
+    root_list,
+    root_row,
+    row_type,
+)
+from schema.characters import Character
+from schema.mirrors import MirrorTree, TreeNode
+
+enum(
+    RunKind,
+    FOREGROUND="Somebody waits for it.",
+    BACKGROUND_DELEGATED="It was entrusted to the character.",
+)
+enum(
+    RunStatus,
+    QUEUED="Waits for a server and its character's seat.",
+    RUNNING="Being worked on.",
+    AWAITING_CONFIRMATION="Waits for the user to decide.",
+    SUCCEEDED="Ended well.",
+    FAILED="Ended with an error; the text so far is kept.",
+    CANCELLED="Was stopped; the text so far is kept.",
+)
+enum(
+    TextChannel,
+    TEXT="The answer itself: all pieces joined are the node's content.",
+    REASONING="What the model thinks aloud.",
+)
+
+
+@described
+class RunError:
+    """Why a run failed."""
+
+    code: str = field("For programs: upper case and stable.")
+    message: str = field("For people: what to do.")
+
+
+@row_type
+class Run(Node):
+    """One generation."""
+
+    kind: RunKind = field("On whose behalf it works.")
+    status: RunStatus = field("Where it stands.")
+    provider: str = field("Which provider answers.")
+    model: str | None = field("The model, as its provider names it.")
+    last_seq: int = field("Number of the last stored event.")
+    usage: JSON | None = field("Tokens as the provider counted them.")
+    finish_reason: str | None = field("Why the model stopped: stop, length, refused or other.")
+    error: RunError | None = field("Why it failed.")
+    is_cancel_requested: bool = field("Whether somebody asked to stop it.")
+    created_at: datetime = field("When it was asked for.")
+    started_at: datetime | None = field("When a server took it up.")
+    ended_at: datetime | None = field("When it ended.")
+    character: Character | None = relation(resolve.characters_of_runs, "Who speaks.")
+    tree: MirrorTree | None = relation(resolve_mirrors.trees_of_nodes, "The tree it grows.")
+    question: TreeNode | None = relation(resolve.questions_of_runs, "What it answers.")
+    node: TreeNode | None = relation(
+        resolve.nodes_of_runs, "The answer; null until a server took the run up."
+    )
+
+
+@strawberry.interface(description="One thing that happened in a run.")
+class RunEvent:
+    """Its number, and when it happened."""
+
+    seq: int = field("Rises within the run; pass the last one you saw as `after` to go on.")
+    at: datetime = field("When.")
+
+
+def _event_type(event_type: str) -> Any:
+    def declare(cls: type[Any]) -> Any:
+        cls.is_type_of = lambda event, _info: event.type == event_type
+        return described(cls)
+
+    return declare
+
+
+@_event_type("run_started")
+class RunStarted(RunEvent):
+    """A server has taken the run up."""
+
+    run: Run | None = relation(resolve.runs_of_events, "The run.")
+
+
+@_event_type("phase_started")
+class PhaseStarted(RunEvent):
+    """A phase of the work begins."""
+
+    name: str = field("The phase: context or answer.")
+
+
+@_event_type("text_delta")
+class TextDelta(RunEvent):
+    """A piece of text."""
+
+    channel: TextChannel = field("Which stream it belongs to.")
+    text: str = field("The piece; join the pieces of a channel in order.")
+    target_id: strawberry.ID = field("The node that the text is for.")
+
+
+@_event_type("phase_finished")
+class PhaseFinished(RunEvent):
+    """A phase of the work is done."""
+
+    name: str = field("The phase: context or answer.")
+
+
+@_event_type("run_warning")
+class RunWarning(RunEvent):
+    """Something that did not stop the run."""
+
+    code: str = field("For programs: upper case and stable.")
+    message: str = field("For people.")
+
+
+@_event_type("run_finished")
+class RunFinished(RunEvent):
+    """The run has ended; no event follows."""
+
+    status: RunStatus = field("How it ended.")
+    error: RunError | None = field("Why it failed.")
+    node: TreeNode | None = relation(resolve.nodes_of_events, "The answer that it left.")
+
+
+EVENT_TYPES = (RunStarted, PhaseStarted, TextDelta, PhaseFinished, RunWarning, RunFinished)
+
+
+@described_input
+class RunCancelInput:
+    """A run to stop."""
+
+    run_id: strawberry.ID = field("The run.")
+
+
+@described
+class RunCancelPayload(Payload):
+    """The run that was asked to stop."""
+
+    run: Run | None = field("The run; its text so far is kept.")
+
+
+@strawberry.type
+class RunQuery:
+    """Root fields about runs."""
+
+    run: Run | None = root_row(resolve.run_by_id, "One run.")
+    runs: Connection[Run] = root_list(
+        resolve.list_runs, "Runs of the viewer's characters, newest first."
+    )
+
+
+@strawberry.type
+class RunMutation:
+    """Changes to runs."""
+
+    run_cancel: RunCancelPayload = mutation(
+        resolve.cancel_run,
+        input=RunCancelInput,
+        payload=RunCancelPayload,
+        description="Stop a run. Hanging up a subscription does not.",
+    )
+
+
+@strawberry.type
+class RunSubscription:
+    """Streams about runs."""
+
+    @strawberry.subscription(
+        description="The events of a run: those stored behind `after`, then live ones, each once "
+        "and in order; completes after RunFinished."
+    )
+    async def run_events(
+        self,
+        info: Info,
+        run_id: Annotated[strawberry.ID, strawberry.argument(description="The run.")],
+        after: Annotated[
+            int | None,
+            strawberry.argument(description="Number of the last event seen; 0 or null for all."),
+        ] = None,
+    ) -> AsyncGenerator[RunEvent, None]:
+        """The events of a run."""
+        events = resolve.run_events(info.context, run_id, after)
+        return cast("AsyncGenerator[RunEvent, None]", events)

@@ -1,0 +1,1 @@
+"""GraphQL over the wire: transports, errors, execution; knows no noun of the product."""

@@ -1,0 +1,1 @@
+"""The domain: rules, queries and permissions; knows nothing of GraphQL."""

@@ -1,0 +1,174 @@
+"""Who may see what: the one place that builds visibility.
+
+`visible(table)` is a condition inside the query, so a hidden row is absent: it cannot be counted,
+paged over or told apart from a row that does not exist.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Boolean, ColumnElement, exists, or_, select
+from sqlmodel import col
+
+from db.enums import RoleName, Visibility
+from db.ids import MalformedId, parse_id
+from db.reading import (
+    Reading,
+    Statement,
+    Writing,
+    any_of,
+    columns,
+    compile_statement,
+    param,
+    record_class,
+)
+from db.tables import (
+    AuditEvent,
+    Canonization,
+    Character,
+    Citation,
+    EmbryoDraft,
+    MirrorTree,
+    Run,
+    RunEvent,
+    RuntimeSeat,
+    Table,
+    TreeNode,
+    User,
+)
+from services.errors import Forbidden, NotFound
+
+TableRow = TypeVar("TableRow", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Whoever asks; nobody in particular when `user_id` is None."""
+
+    user_id: str | None
+    roles: frozenset[RoleName] = field(default_factory=frozenset)
+
+    @property
+    def signed_in_id(self) -> str:
+        """The user's id; raises Forbidden with NOT_SIGNED_IN."""
+        if self.user_id is None:
+            raise Forbidden("Sign in first: send a bearer token.", "NOT_SIGNED_IN")
+        return self.user_id
+
+
+ANONYMOUS = Viewer(None)
+
+
+def _viewer() -> ColumnElement[str]:
+    return param("viewer")
+
+
+def _of_character(character_id: Any) -> ColumnElement[bool]:
+    owned = col(Character.custodian_user_id) == _viewer()
+    return exists(select(1).where(col(Character.id) == character_id, owned))
+
+
+def _of_tree(tree_id: Any) -> ColumnElement[bool]:
+    return exists(
+        select(1).where(col(MirrorTree.id) == tree_id, _of_character(col(MirrorTree.character_id)))
+    )
+
+
+def _of_node(node_id: Any) -> ColumnElement[bool]:
+    return exists(select(1).where(col(TreeNode.id) == node_id, _of_tree(col(TreeNode.tree_id))))
+
+
+def _of_run(run_id: Any) -> ColumnElement[bool]:
+    return exists(select(1).where(col(Run.id) == run_id, _of_character(col(Run.character_id))))
+
+
+# A private thing belongs to the user who governs its character; roles do not open it
+# (spec soul-mirror, section 7: administrators do not see private originals).
+_RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
+    User: lambda: col(User.id) == _viewer(),
+    AuditEvent: lambda: or_(
+        col(AuditEvent.actor_user_id) == _viewer(), param("sees_all_acts", Boolean())
+    ),
+    EmbryoDraft: lambda: col(EmbryoDraft.owner_user_id) == _viewer(),
+    Character: lambda: col(Character.custodian_user_id) == _viewer(),
+    RuntimeSeat: lambda: _of_character(col(RuntimeSeat.character_id)),
+    MirrorTree: lambda: _of_character(col(MirrorTree.character_id)),
+    TreeNode: lambda: _of_tree(col(TreeNode.tree_id)),
+    Citation: lambda: _of_node(col(Citation.node_id)),
+    Canonization: lambda: _of_tree(col(Canonization.tree_id)),
+    Run: lambda: _of_character(col(Run.character_id)),
+    RunEvent: lambda: (
+        _of_run(col(RunEvent.run_id)) & (col(RunEvent.visibility) != Visibility.INTERNAL.value)
+    ),
+}
+
+
+def visible(table: type[Table]) -> ColumnElement[bool]:
+    """Rows of `table` that the viewer may see; the statement gets the parameter `viewer`."""
+    return _RULES[table]()
+
+
+@functools.cache
+def _rows_by_ids(table: Any) -> Statement[Any]:
+    wanted = select(*columns(table)).where(any_of(table.id, "ids"), visible(table))
+    return compile_statement(wanted, record_class(table))
+
+
+@functools.cache
+def _row_held(table: Any) -> Statement[Any]:
+    wanted = select(*columns(table)).where(col(table.id) == param("id"), visible(table))
+    return compile_statement(wanted.with_for_update(), record_class(table))
+
+
+async def rows_by_ids(
+    reading: Reading, viewer: Viewer, table: type[TableRow], ids: Sequence[str]
+) -> list[TableRow | None]:
+    """The visible rows with these ids, in the order asked for, None where there is none."""
+    rows: list[Any] = await reading.all(_rows_by_ids(table), ids=list(ids), viewer=viewer.user_id)
+    found = {row.id: row for row in rows}
+    return [found.get(each) for each in ids]
+
+
+def checked_id(text: str, table: type[Table]) -> str | None:
+    """The id if it is well formed and leads into `table`, else None."""
+    try:
+        parsed = parse_id(text)
+    except MalformedId:
+        return None
+    return parsed.row_id if parsed.table == table.__tablename__ else None
+
+
+async def find_row(
+    reading: Reading, viewer: Viewer, table: type[TableRow], id: str
+) -> TableRow | None:
+    """One visible row by an id as clients send it, or None: also for an id of another kind."""
+    row_id = checked_id(id, table)
+    if row_id is None:
+        return None
+    (row,) = await rows_by_ids(reading, viewer, table, [row_id])
+    return row
+
+
+async def require_row(
+    reading: Reading, viewer: Viewer, table: type[TableRow], id: str, *path: str | int
+) -> TableRow:
+    """Like find_row, but raises NotFound with the path of the input field."""
+    row = await find_row(reading, viewer, table, id)
+    if row is None:
+        raise NotFound(f"There is no such {table.__name__} for you.", path=path)
+    return row
+
+
+async def hold_row(
+    writing: Writing, viewer: Viewer, table: type[TableRow], id: str, *path: str | int
+) -> TableRow:
+    """Like require_row, but holds the row against other writers until the transaction ends."""
+    row_id = checked_id(id, table)
+    row = row_id and await writing.first(_row_held(table), id=row_id, viewer=viewer.user_id)
+    if not row:
+        raise NotFound(f"There is no such {table.__name__} for you.", path=path)
+    return cast("TableRow", row)

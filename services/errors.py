@@ -1,0 +1,64 @@
+"""The errors of the domain: what went wrong, a code for programs, and the input field to mend.
+
+Six classes say what kind of trouble it is; a new trouble is a new code, not a new class.
+How an error reaches a client is decided in `schema`.
+"""
+
+from __future__ import annotations
+
+
+class DomainError(Exception):
+    """Trouble that the caller can understand.
+
+    `message` says what to do, `code` is stable and in upper case, `path` leads to the input field
+    (`("input", "text")`) or is empty when no single field is at fault.
+    """
+
+    default_code = "INVALID"
+    # Whether the same call may succeed later without any change.
+    is_retryable = False
+
+    def __init__(
+        self, message: str, code: str | None = None, path: tuple[str | int, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.path = path
+
+
+class NotFound(DomainError):
+    """The thing is not there, or not there for this viewer: the two look alike on purpose."""
+
+    default_code = "NOT_FOUND"
+
+
+class Forbidden(DomainError):
+    """The viewer sees the thing but may not do this to it."""
+
+    default_code = "FORBIDDEN"
+
+
+class Invalid(DomainError):
+    """The input breaks a rule."""
+
+    default_code = "INVALID"
+
+
+class Conflict(DomainError):
+    """The thing has changed, or is being changed, since the caller looked."""
+
+    default_code = "CONFLICT"
+
+
+class Unavailable(DomainError):
+    """Something outside cannot serve now; the same call may work later."""
+
+    default_code = "UNAVAILABLE"
+    is_retryable = True
+
+
+class LimitReached(DomainError):
+    """More than the server allows at once."""
+
+    default_code = "LIMIT_REACHED"

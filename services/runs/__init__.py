@@ -1,0 +1,17 @@
+"""Runs: asking a character, the work of answering, its log of events, and following it live."""
+
+from services.runs.events import Event
+from services.runs.following import follow_run
+from services.runs.records import cancel_run, list_runs
+from services.runs.starting import ask_tree, regenerate_answer
+from services.runs.worker import RunWorker
+
+__all__ = [
+    "Event",
+    "RunWorker",
+    "ask_tree",
+    "cancel_run",
+    "follow_run",
+    "list_runs",
+    "regenerate_answer",
+]

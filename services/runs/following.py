@@ -1,0 +1,57 @@
+"""Following a run: its stored events, then what happens, each event once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from db.engine import Database
+from db.enums import RunEventType, Visibility
+from db.tables import Run
+from services.access import Viewer, require_row
+from services.hub import Hub
+from services.runs.events import Event, topic_of
+from services.runs.records import events_after
+from services.runs.worker import RunWorker
+
+
+async def follow_run(
+    database: Database, hub: Hub, worker: RunWorker, viewer: Viewer, run_id: str, after: int
+) -> AsyncGenerator[Event, None]:
+    """Every event of a run with a number behind `after`; ends when the run has ended.
+
+    A run that this process works on is read from its log in memory, any other from the database,
+    so there is nothing between the two that could be missed or seen twice. Raises NotFound, and
+    Unavailable when the stream must end early: come back with the last number seen.
+    """
+    async with database.reading() as reading:
+        run_id = (await require_row(reading, viewer, Run, run_id, "runId")).id
+    subscription = hub.subscribe(topic_of(run_id))
+    try:
+        seq = after
+        while True:
+            events, is_over = await _behind(database, worker, viewer, run_id, seq)
+            for event in events:
+                seq = event.seq
+                if event.visibility is not Visibility.INTERNAL:
+                    yield event
+                if event.type is RunEventType.RUN_FINISHED:
+                    return
+            if not events:
+                if is_over:
+                    return
+                await subscription.wait()
+    finally:
+        subscription.close()
+
+
+async def _behind(
+    database: Database, worker: RunWorker, viewer: Viewer, run_id: str, seq: int
+) -> tuple[Sequence[Event], bool]:
+    log = worker.live_log(run_id)
+    if log is not None and log.covers(seq):
+        return log.after(seq), False
+    async with database.reading() as reading:
+        # The run first: when it has ended by now, the events read next are all there will be.
+        run = await require_row(reading, viewer, Run, run_id, "runId")
+        events = await events_after(reading, viewer, run_id, seq)
+    return events, run.ended_at is not None

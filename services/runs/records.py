@@ -1,0 +1,418 @@
+"""What is kept of runs: reading them, taking them up under a lease, storing events, ending them.
+
+A run is worked on by the one server that holds its lease and its character's seat. Every write of
+that server checks both, so a server that was presumed dead and comes back can commit nothing.
+Source: spec soul-mirror, sections 1 (seat) and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Float, Integer, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import col
+
+from db.enums import (
+    NodeStatus,
+    NodeType,
+    RunEventType,
+    RunStatus,
+    Visibility,
+)
+from db.paging import Page, PagedList, PageRequest, SortKey
+from db.reading import Reading, Writing, any_of, columns, param, statement
+from db.tables import MirrorTree, Run, RunError, RunEvent, RuntimeSeat, TreeNode
+from services import mirrors
+from services.access import Viewer, hold_row, visible
+from services.accounts import record_act
+from services.hub import announce
+from services.runs.events import RESERVE, Event, cancel_topic_of, topic_of
+from services.runs.starting import QUEUE_TOPIC
+
+RUNS = PagedList(
+    "runs",
+    Run,
+    sort=[
+        SortKey(col(Run.created_at), is_descending=True),
+        SortKey(col(Run.id), is_descending=True),
+    ],
+    where=lambda: visible(Run),
+)
+
+# Stored events that one statement brings while a stream catches up.
+REPLAY_CHUNK = 500
+
+
+class LeaseLost(Exception):
+    """Another server has taken the run or its seat: whatever was being done must be dropped."""
+
+
+async def list_runs(reading: Reading, viewer: Viewer, request: PageRequest) -> Page[Run]:
+    """Runs of the viewer's characters, newest first."""
+    return await RUNS.page(reading, request, viewer=viewer.user_id)
+
+
+@statement(RunEvent)
+def _events_after() -> Any:
+    return (
+        select(*columns(RunEvent))
+        .where(
+            col(RunEvent.run_id) == param("run_id"),
+            col(RunEvent.seq) > param("after", Integer()),
+            visible(RunEvent),
+        )
+        .order_by(col(RunEvent.seq))
+        .limit(REPLAY_CHUNK)
+    )
+
+
+async def events_after(reading: Reading, viewer: Viewer, run_id: str, seq: int) -> list[Event]:
+    """Stored events behind `seq` that the viewer may see, at most REPLAY_CHUNK."""
+    rows = await reading.all(_events_after(), run_id=run_id, after=seq, viewer=viewer.user_id)
+    return [Event.from_row(row) for row in rows]
+
+
+def _is_free(seat: type[RuntimeSeat]) -> Any:
+    return or_(
+        col(seat.lease_holder).is_(None),
+        col(seat.lease_holder) == param("holder"),
+        col(seat.lease_expires_at) < func.clock_timestamp(),
+    )
+
+
+@statement(Run)
+def _next_queued() -> Any:
+    free_seat = exists(
+        select(1).where(
+            col(RuntimeSeat.character_id) == col(Run.character_id), _is_free(RuntimeSeat)
+        )
+    )
+    return (
+        select(*columns(Run))
+        .where(
+            col(Run.status) == RunStatus.QUEUED.value,
+            col(Run.provider) == param("provider"),
+            free_seat,
+        )
+        .order_by(col(Run.created_at))
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+
+
+def _lease_end() -> Any:
+    return func.clock_timestamp() + func.make_interval(
+        0, 0, 0, 0, 0, 0, param("lease_seconds", Float())
+    )
+
+
+@statement(RuntimeSeat)
+def _take_seat() -> Any:
+    # The epoch rises when the seat passes from one holder to another, not on renewal.
+    passes = col(RuntimeSeat.lease_holder).is_not(None) & (
+        col(RuntimeSeat.lease_holder) != param("holder")
+    )
+    return (
+        update(RuntimeSeat)
+        .where(col(RuntimeSeat.character_id) == param("of_character"), _is_free(RuntimeSeat))
+        .values(
+            epoch=col(RuntimeSeat.epoch) + func.cast(passes, Integer()),
+            lease_holder=param("holder"),
+            lease_expires_at=_lease_end(),
+        )
+        .returning(*columns(RuntimeSeat))
+    )
+
+
+@statement(Run)
+def _take_run() -> Any:
+    return (
+        update(Run)
+        .where(col(Run.id) == param("of_id"))
+        .values(
+            status=RunStatus.RUNNING.value,
+            node_id=param("node_id"),
+            seat_epoch=param("seat_epoch", Integer()),
+            lease_holder=param("holder"),
+            lease_expires_at=_lease_end(),
+            reserved_seq=RESERVE,
+            started_at=func.clock_timestamp(),
+        )
+        .returning(*columns(Run))
+    )
+
+
+async def take_next_run(
+    writing: Writing, holder: str, provider: str, lease_seconds: float
+) -> Run | None:
+    """Take up the oldest queued run for a provider whose character's seat is free, or None.
+
+    Takes the seat too, and plants the bud that will hold the answer.
+    """
+    queued = await writing.first(_next_queued(), holder=holder, provider=provider)
+    if queued is None:
+        return None
+    lease = {"holder": holder, "lease_seconds": lease_seconds}
+    seat = await writing.first(_take_seat(), of_character=queued.character_id, **lease)
+    if seat is None:
+        return None  # another server took the seat between the two statements
+    tree: Any = await writing.first(_tree_of_run(), tree_id=queued.tree_id)
+    node = await writing.insert(
+        TreeNode,
+        tree_id=queued.tree_id,
+        parent_node_id=queued.question_node_id,
+        node_type=NodeType.CANDIDATE_ANSWER,
+        status=NodeStatus.BUD,
+        realm=tree.realm,
+        model=queued.model,
+        run_id=queued.id,
+    )
+    return await writing.first(
+        _take_run(), of_id=queued.id, node_id=node.id, seat_epoch=seat.epoch, **lease
+    )
+
+
+@statement(MirrorTree)
+def _tree_of_run() -> Any:
+    return select(*columns(MirrorTree)).where(col(MirrorTree.id) == param("tree_id"))
+
+
+@statement(MirrorTree)
+def _tree_held() -> Any:
+    return (
+        select(*columns(MirrorTree)).where(col(MirrorTree.id) == param("tree_id")).with_for_update()
+    )
+
+
+def _holds_both_leases() -> Any:
+    seat = exists(
+        select(1).where(
+            col(RuntimeSeat.character_id) == col(Run.character_id),
+            col(RuntimeSeat.epoch) == col(Run.seat_epoch),
+            col(RuntimeSeat.lease_holder) == param("by_holder"),
+        )
+    )
+    return (
+        (col(Run.status) == RunStatus.RUNNING.value)
+        & (col(Run.lease_holder) == param("by_holder"))
+        & seat
+    )
+
+
+@statement(Run)
+def _advance() -> Any:
+    return (
+        update(Run)
+        .where(col(Run.id) == param("of_id"), _holds_both_leases())
+        .values(
+            last_seq=param("new_last_seq", Integer()),
+            reserved_seq=param("new_last_seq", Integer()) + RESERVE,
+        )
+    )
+
+
+async def store_events(writing: Writing, holder: str, run_id: str, events: Sequence[Event]) -> int:
+    """Store events in one go and reserve the next numbers; the highest reserved one.
+
+    Raises LeaseLost.
+    """
+    last_seq = events[-1].seq
+    if not await writing.run(_advance(), of_id=run_id, by_holder=holder, new_last_seq=last_seq):
+        raise LeaseLost
+    await writing.insert_many(RunEvent, [event.to_row() for event in events])
+    await announce(writing, topic_of(run_id))
+    return last_seq + RESERVE
+
+
+@statement(TreeNode)
+def _settle_node() -> Any:
+    return (
+        update(TreeNode)
+        .where(col(TreeNode.id) == param("of_id"), col(TreeNode.status) == NodeStatus.BUD.value)
+        .values(
+            status=param("new_status"),
+            content=param("new_content"),
+            reasoning=param("new_reasoning"),
+            model=param("new_model"),
+        )
+    )
+
+
+@statement(Run)
+def _end_run() -> Any:
+    return (
+        update(Run)
+        .where(col(Run.id) == param("of_id"), col(Run.ended_at).is_(None))
+        .values(
+            status=param("new_status"),
+            model=param("new_model"),
+            usage_json=param("new_usage", JSONB()),
+            finish_reason=param("new_finish_reason"),
+            error_code=param("new_error_code"),
+            error_message=param("new_error_message"),
+            lease_holder=None,
+            lease_expires_at=None,
+            ended_at=func.clock_timestamp(),
+        )
+    )
+
+
+@statement(RuntimeSeat)
+def _release_seat() -> Any:
+    still_used = exists(
+        select(1).where(
+            col(Run.character_id) == col(RuntimeSeat.character_id),
+            col(Run.lease_holder) == param("by_holder"),
+        )
+    )
+    return (
+        update(RuntimeSeat)
+        .where(
+            col(RuntimeSeat.character_id) == param("of_character"),
+            col(RuntimeSeat.lease_holder) == param("by_holder"),
+            ~still_used,
+        )
+        .values(lease_holder=None, lease_expires_at=None)
+    )
+
+
+async def end_run(
+    writing: Writing,
+    run: Run,
+    holder: str,
+    *,
+    status: RunStatus,
+    node_status: NodeStatus,
+    content: str,
+    reasoning: str,
+    model: str | None,
+    usage: dict[str, Any] | None = None,
+    finish_reason: str | None = None,
+    error: RunError | None = None,
+) -> None:
+    """Settle the answer and close the run, in the transaction that stores its last events.
+
+    A solid answer becomes the working entry when the talk had not gone on elsewhere: that is,
+    while the entry is still the answer above the question.
+    """
+    assert run.node_id is not None
+    # Locks in one order everywhere: run (the caller has it), tree, node.
+    tree = await writing.first(_tree_held(), tree_id=run.tree_id)
+    assert tree is not None
+    await writing.run(
+        _settle_node(),
+        of_id=run.node_id,
+        new_status=node_status,
+        new_content=content,
+        new_reasoning=reasoning or None,
+        new_model=model,
+    )
+    if node_status is NodeStatus.SOLIDIFIED and tree.working_entry_node_id == await writing.value(
+        _parent_of_node(), node_id=run.question_node_id
+    ):
+        await mirrors.move_working_entry(writing, tree.id, run.node_id)
+    await writing.run(
+        _end_run(),
+        of_id=run.id,
+        new_status=status,
+        new_model=model,
+        new_usage=usage,
+        new_finish_reason=finish_reason,
+        new_error_code=error and error.code,
+        new_error_message=error and error.message,
+    )
+    await writing.run(_release_seat(), of_character=run.character_id, by_holder=holder)
+    await announce(writing, QUEUE_TOPIC)
+
+
+@statement(TreeNode)
+def _parent_of_node() -> Any:
+    return select(col(TreeNode.parent_node_id)).where(col(TreeNode.id) == param("node_id"))
+
+
+@statement(Run)
+def _renew_runs() -> Any:
+    return (
+        update(Run)
+        .where(any_of(Run.id, "run_ids"), col(Run.lease_holder) == param("holder"))
+        .values(lease_expires_at=_lease_end())
+    )
+
+
+@statement(RuntimeSeat)
+def _renew_seats() -> Any:
+    worked_on = select(col(Run.character_id)).where(any_of(Run.id, "run_ids"))
+    return (
+        update(RuntimeSeat)
+        .where(
+            col(RuntimeSeat.character_id).in_(worked_on),
+            col(RuntimeSeat.lease_holder) == param("holder"),
+        )
+        .values(lease_expires_at=_lease_end())
+    )
+
+
+async def renew_leases(
+    writing: Writing, holder: str, run_ids: Sequence[str], lease_seconds: float
+) -> None:
+    """Say that this server lives and still works on these runs."""
+    lease = {"holder": holder, "run_ids": list(run_ids), "lease_seconds": lease_seconds}
+    await writing.run(_renew_runs(), **lease)
+    await writing.run(_renew_seats(), **lease)
+
+
+def finished_payload(
+    status: RunStatus, node_id: str | None, error: RunError | None
+) -> dict[str, Any]:
+    """What a run's last event holds."""
+    return {"status": status, "node_id": node_id, "error": error and asdict(error)}
+
+
+@statement(Run)
+def _request_cancel() -> Any:
+    return update(Run).where(col(Run.id) == param("of_id")).values(is_cancel_requested=True)
+
+
+@statement(Run)
+def _cancel_requested() -> Any:
+    return select(col(Run.is_cancel_requested)).where(col(Run.id) == param("id"))
+
+
+async def is_cancel_requested(reading: Reading, run_id: str) -> bool:
+    """Whether somebody asked the run's server to stop it."""
+    return bool(await reading.value(_cancel_requested(), id=run_id))
+
+
+@statement(Run)
+def _cancel_queued() -> Any:
+    return (
+        update(Run)
+        .where(col(Run.id) == param("of_id"), col(Run.status) == RunStatus.QUEUED.value)
+        .values(status=RunStatus.CANCELLED.value, last_seq=1, ended_at=func.clock_timestamp())
+    )
+
+
+async def cancel_run(writing: Writing, viewer: Viewer, run_id: str) -> Run:
+    """Stop a run: at once when it waits in the queue, else as soon as its server hears of it.
+
+    A run that has ended stays as it is. Raises NotFound.
+    """
+    run = await hold_row(writing, viewer, Run, run_id, "input", "runId")
+    if run.ended_at is not None:
+        return run
+    if await writing.run(_cancel_queued(), of_id=run.id):
+        payload = finished_payload(RunStatus.CANCELLED, None, None)
+        last = Event(
+            run.id, 1, datetime.now(UTC), RunEventType.RUN_FINISHED, Visibility.PUBLIC, payload
+        )
+        await writing.insert_many(RunEvent, [last.to_row()])
+    else:
+        await writing.run(_request_cancel(), of_id=run.id)
+        await announce(writing, cancel_topic_of(run.id))
+    await record_act(writing, viewer, "run_cancelled", run.id)
+    await announce(writing, topic_of(run.id))
+    return await hold_row(writing, viewer, Run, run.id)

@@ -1,0 +1,375 @@
+"""Does the work of runs: takes them up, lets a provider answer, keeps the log, ends them.
+
+Never holds a transaction while a provider is answering. Pieces of text are shown to this process's
+subscribers at once and stored every FLUSH_SECONDS in one batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import asyncpg
+import structlog
+
+from db.engine import Database
+from db.enums import NodeStatus, RunEventType, RunStatus, TextChannel
+from db.tables import Character, Run, RunError, TreeNode, User
+from services import mirrors
+from services.access import Viewer, require_row
+from services.errors import Unavailable
+from services.hub import Hub, Subscription
+from services.providers import Finished, Provider, ProviderError, Request, TextPart
+from services.runs import records, recovering
+from services.runs.events import Event, LiveLog, cancel_topic_of, topic_of
+from services.runs.prompting import build_messages, character_sheet
+from services.runs.starting import QUEUE_TOPIC
+
+FLUSH_SECONDS = 0.05
+
+logger = structlog.get_logger("mirrorgraph.runs")
+
+_CANCELLED = "cancelled"
+_STOPPING = "stopping"
+_DATABASE_TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the stream of one answer ended."""
+
+    status: RunStatus
+    finished: Finished | None = None
+    error: RunError | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer came to its own end."""
+        return self.finished is not None and self.finished.reason in {"stop", "other"}
+
+
+class RunWorker:
+    """The worker of one server process. `holder` names the process in leases."""
+
+    def __init__(
+        self,
+        database: Database,
+        hub: Hub,
+        provider: Provider,
+        *,
+        holder: str,
+        lease_seconds: float,
+        concurrent_runs: int,
+    ) -> None:
+        self._database = database
+        self._hub = hub
+        self._provider = provider
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._concurrent_runs = concurrent_runs
+        self._logs: dict[str, LiveLog] = {}
+        self._stops: dict[str, asyncio.Future[str]] = {}
+        self._work: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+
+    def live_log(self, run_id: str) -> LiveLog | None:
+        """The log of a run that this process works on."""
+        return self._logs.get(run_id)
+
+    async def start(self, *, is_only_server: bool) -> None:
+        """Recover what an earlier server left, then begin to take up runs.
+
+        `is_only_server` says that every running run must be a dead server's.
+        """
+        if is_only_server:
+            async with self._database.writing() as writing:
+                await recovering.expire_all_leases(writing)
+        await self._recover()
+        self._loops = [
+            asyncio.create_task(self._forever(self._take_runs), name="take runs"),
+            asyncio.create_task(self._forever(self._keep_leases), name="keep leases"),
+        ]
+
+    async def drain(self) -> None:
+        """Take up nothing more; cut what is being answered and keep its text. Queued runs wait
+        for the next server.
+        """
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        for run_id in list(self._stops):
+            self._stop(run_id, _STOPPING)
+        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._provider.close()
+
+    async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except _DATABASE_TROUBLE as error:
+                logger.warning("run worker lost the database", error=type(error).__name__)
+                await asyncio.sleep(self._lease_seconds / 10)
+
+    async def _take_runs(self) -> None:
+        subscription = self._hub.subscribe(QUEUE_TOPIC)
+        try:
+            while True:
+                while len(self._work) < self._concurrent_runs and await self._take_one():
+                    pass
+                # Seats also become free by expiry, which nobody announces.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._lease_seconds / 3):
+                        await subscription.wait()
+        except Unavailable:
+            await asyncio.sleep(FLUSH_SECONDS)  # the listener was lost: subscribe anew
+        finally:
+            subscription.close()
+
+    async def _take_one(self) -> bool:
+        async with self._database.writing() as writing:
+            run = await records.take_next_run(
+                writing, self._holder, self._provider.name, self._lease_seconds
+            )
+        if run is None:
+            return False
+        log = LiveLog(run.id, run.last_seq, run.reserved_seq)
+        self._logs[run.id] = log
+        self._stops[run.id] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._carry_out(run, log), name=f"run {run.id}")
+        self._work.add(task)
+        task.add_done_callback(self._finished_work)
+        return True
+
+    def _finished_work(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        self._hub.publish(QUEUE_TOPIC)
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            if self._logs:
+                async with self._database.writing() as writing:
+                    await records.renew_leases(
+                        writing, self._holder, list(self._logs), self._lease_seconds
+                    )
+            await self._recover()
+
+    async def _recover(self) -> None:
+        while True:
+            async with self._database.writing() as writing:
+                run = await recovering.recover_lost_run(writing)
+            if run is None:
+                return
+            logger.warning("failed a run whose server has gone", run=run.id)
+
+    def _stop(self, run_id: str, reason: str) -> None:
+        stop = self._stops.get(run_id)
+        if stop is not None and not stop.done():
+            stop.set_result(reason)
+
+    async def _carry_out(self, run: Run, log: LiveLog) -> None:
+        cancellation = self._hub.subscribe(cancel_topic_of(run.id))
+        watcher = asyncio.create_task(self._watch_for_cancel(run.id, cancellation))
+        try:
+            work = _Work(self._database, self._hub, self._provider, self._holder, run, log)
+            await work.carry_out(self._stops[run.id])
+        except records.LeaseLost:
+            logger.warning("another server took this run over", run=run.id)
+        except Exception:
+            # Nobody renews the lease from here on, so the run is failed when it expires.
+            logger.exception("a run broke off", run=run.id)
+        finally:
+            watcher.cancel()
+            cancellation.close()
+            del self._logs[run.id], self._stops[run.id]
+            # Whoever followed the log in memory goes on from the database.
+            self._hub.publish(topic_of(run.id))
+
+    async def _watch_for_cancel(self, run_id: str, cancellation: Subscription) -> None:
+        while True:
+            async with self._database.reading() as reading:
+                if await records.is_cancel_requested(reading, run_id):
+                    self._stop(run_id, _CANCELLED)
+                    return
+            try:
+                await cancellation.wait()
+            except Unavailable:
+                await asyncio.sleep(self._lease_seconds / 3)
+
+
+class _Work:
+    """One run being carried out."""
+
+    def __init__(
+        self,
+        database: Database,
+        hub: Hub,
+        provider: Provider,
+        holder: str,
+        run: Run,
+        log: LiveLog,
+    ) -> None:
+        self._database = database
+        self._hub = hub
+        self._provider = provider
+        self._holder = holder
+        self._run = run
+        self._log = log
+        self._texts: dict[TextChannel, list[str]] = {channel: [] for channel in TextChannel}
+        self._storing = asyncio.Lock()
+        self._has_unstored = asyncio.Event()
+
+    async def carry_out(self, stop: asyncio.Future[str]) -> None:
+        """From the first event to the last. Raises LeaseLost."""
+        await self._emit(RunEventType.RUN_STARTED, {})
+        async with self._phase("context"):
+            request = await self._build_request()
+        flushing = asyncio.create_task(self._flush_now_and_then())
+        answering = asyncio.create_task(self._answer(request))
+        try:
+            ends: set[asyncio.Future[Any]] = {answering, flushing, stop}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if flushing.done():
+                flushing.result()  # raises LeaseLost
+            if not answering.done():
+                answering.cancel()
+            outcome = await self._outcome(answering, stop)
+        finally:
+            for task in (answering, flushing):
+                task.cancel()
+            await asyncio.gather(answering, flushing, return_exceptions=True)
+        await self._finish(outcome)
+
+    async def _build_request(self) -> Request:
+        run = self._run
+        viewer = Viewer(run.requested_by_user_id)
+        async with self._database.reading() as reading:
+            character = await require_row(reading, viewer, Character, run.character_id)
+            user = await require_row(reading, viewer, User, run.requested_by_user_id)
+            paths = await mirrors.paths_to_nodes(reading, viewer, [run.question_node_id])
+        path: list[TreeNode] = paths[run.question_node_id]
+        return Request(
+            model=run.model,
+            messages=build_messages(character, path, user.name),
+            character=character_sheet(character, user.name),
+            seed=run.seed,
+            max_tokens=None,
+        )
+
+    async def _answer(self, request: Request) -> Outcome:
+        finished: Finished | None = None
+        parts = self._provider.stream(request)
+        async with self._phase("answer"), contextlib.aclosing(parts):
+            async for part in parts:
+                if isinstance(part, TextPart):
+                    await self._emit_text(part)
+                else:
+                    finished = part
+        if finished is not None and finished.reason == "refused":
+            error = RunError("REFUSED", "The provider declined to go on with this answer.")
+            return Outcome(RunStatus.FAILED, finished, error)
+        return Outcome(RunStatus.SUCCEEDED, finished)
+
+    async def _outcome(
+        self, answering: asyncio.Task[Outcome], stop: asyncio.Future[str]
+    ) -> Outcome:
+        try:
+            return await answering
+        except ProviderError as error:
+            return Outcome(RunStatus.FAILED, error=RunError(error.code, error.message))
+        except asyncio.CancelledError:
+            if not stop.done():
+                raise  # the whole worker is being cancelled, not this answer
+            if stop.result() == _CANCELLED:
+                return Outcome(RunStatus.CANCELLED)
+            message = "The server was stopped. The text so far is in the answer; ask again."
+            return Outcome(RunStatus.FAILED, error=RunError("SERVER_STOPPED", message))
+
+    async def _finish(self, outcome: Outcome) -> None:
+        log, run, finished = self._log, self._run, outcome.finished
+        last: list[Event] = []
+        if outcome.status is RunStatus.SUCCEEDED and not outcome.is_whole:
+            warning = {
+                "code": "ANSWER_CUT",
+                "message": "The model reached its length limit: the answer is kept as partial.",
+            }
+            last.append(log.draft(RunEventType.RUN_WARNING, warning))
+        payload = records.finished_payload(outcome.status, run.node_id, outcome.error)
+        last.append(log.draft(RunEventType.RUN_FINISHED, payload, ahead=len(last)))
+        is_solid = outcome.status is RunStatus.SUCCEEDED and outcome.is_whole
+        async with self._storing:
+            unstored = log.unstored()
+            async with self._database.writing() as writing:
+                reserved = await records.store_events(
+                    writing, self._holder, run.id, [*unstored, *last]
+                )
+                await records.end_run(
+                    writing,
+                    run,
+                    self._holder,
+                    status=outcome.status,
+                    node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
+                    content="".join(self._texts[TextChannel.TEXT]),
+                    reasoning="".join(self._texts[TextChannel.REASONING]),
+                    model=(finished and finished.model)
+                    or run.model
+                    or self._provider.default_model,
+                    usage=asdict(finished.usage) if finished and finished.usage else None,
+                    finish_reason=finished.reason if finished else None,
+                    error=outcome.error,
+                )
+            # Shown only now: whoever sees the end must find the answer settled.
+            log.add(*last)
+            log.mark_stored(len(unstored) + len(last), reserved)
+        self._hub.publish(topic_of(run.id))
+        logger.info("run ended", run=run.id, status=outcome.status, events=log.last_seq)
+
+    @contextlib.asynccontextmanager
+    async def _phase(self, name: str) -> AsyncIterator[None]:
+        await self._emit(RunEventType.PHASE_STARTED, {"name": name})
+        yield
+        await self._emit(RunEventType.PHASE_FINISHED, {"name": name})
+
+    async def _emit_text(self, part: TextPart) -> None:
+        channel = TextChannel(part.channel)
+        # What the database cannot hold is left out of events and answer alike.
+        text = part.text.replace("\0", "").encode("utf-8", "replace").decode()
+        if text:
+            self._texts[channel].append(text)
+            payload = {"channel": channel, "text": text, "target_id": self._run.node_id}
+            await self._emit(RunEventType.TEXT_DELTA, payload)
+
+    async def _emit(self, type: RunEventType, payload: dict[str, Any]) -> None:
+        while self._log.is_full:
+            await self._flush()
+        self._log.add(self._log.draft(type, payload))
+        self._has_unstored.set()
+        self._hub.publish(topic_of(self._run.id))
+
+    async def _flush_now_and_then(self) -> None:
+        while True:
+            await self._has_unstored.wait()
+            await asyncio.sleep(FLUSH_SECONDS)
+            try:
+                await self._flush()
+            except _DATABASE_TROUBLE as error:
+                logger.warning("events wait for the database", error=type(error).__name__)
+
+    async def _flush(self) -> None:
+        async with self._storing:
+            self._has_unstored.clear()
+            events = list(self._log.unstored())
+            if not events:
+                return
+            try:
+                async with self._database.writing() as writing:
+                    reserved = await records.store_events(
+                        writing, self._holder, self._run.id, events
+                    )
+            except BaseException:
+                self._has_unstored.set()
+                raise
+            self._log.mark_stored(len(events), reserved)
