@@ -34,7 +34,7 @@ from resolvers.context import Context, Engine
 from schema.root import schema
 from schema.wire.http import PREFLIGHT_HEADERS, GraphQLEndpoint, Refused
 from services import accounts, demo
-from services.access import Viewer
+from services.access import ANONYMOUS, Viewer
 from services.hub import CHANNEL, Hub
 from services.providers import ProviderSettings, make_provider
 from services.runs import RunWorker
@@ -138,10 +138,15 @@ class Server:
             await self.drain()
         await self._closing.aclose()
 
-    async def make_context(self, headers: Mapping[str, str]) -> Context:
-        """The context of one request; raises Refused."""
+    async def make_context(self, headers: Mapping[str, str] | None) -> Context:
+        """The context of one request, or without headers of a socket that has yet to sign in.
+
+        Raises Refused.
+        """
         if self.is_draining:
             raise Refused(503, "SERVER_STOPPING", "The server is stopping: try again soon.")
+        if headers is None:
+            return Context(engine=self.engine, viewer=ANONYMOUS)
         return Context(
             engine=self.engine,
             viewer=await self._viewer(headers),

@@ -10,11 +10,16 @@ from typing import Any
 
 import structlog
 from graphql import GraphQLError, GraphQLSyntaxError
+from strawberry.exceptions import MissingQueryError
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 
 from db.paging import BadPageRequest
 from services.errors import DomainError
 
 logger = structlog.get_logger("mirrorgraph.errors")
+
+# What Strawberry says of a request that names no operation, or one of the wrong kind.
+_REQUEST_TROUBLE = (MissingQueryError, CannotGetOperationTypeError, InvalidOperationTypeError)
 
 
 def presentable(errors: Sequence[GraphQLError], request_id: str) -> list[GraphQLError]:
@@ -37,6 +42,8 @@ def _presentable(error: GraphQLError, request_id: str) -> GraphQLError:
         if original.is_retryable:
             extensions["retryable"] = True
         return _told(error, original.message, extensions)
+    if isinstance(original, _REQUEST_TROUBLE):
+        return _told(error, error.message, {"code": "BAD_REQUEST"})
     if original is None and error.path is None:
         is_syntax = isinstance(error, GraphQLSyntaxError)
         code = "GRAPHQL_PARSE_FAILED" if is_syntax else "GRAPHQL_VALIDATION_FAILED"

@@ -6,9 +6,12 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol, cast
 
 import strawberry
+from graphql import GraphQLSyntaxError
 from graphql.execution import ExecutionResult as CoreResult
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from strawberry.types import ExecutionResult
+from strawberry.types.execution import PreExecutionError
+from strawberry.types.graphql import OperationType
 
 from schema.wire.errors import presentable
 
@@ -40,7 +43,9 @@ class WireSchema(strawberry.Schema):
     """A schema whose results hold only presentable errors, whatever the transport."""
 
     async def execute(self, *args: Any, **kwargs: Any) -> ExecutionResult:
-        """One result of a query or mutation."""
+        """One result of a query or mutation; a subscription is refused, as it is no single one."""
+        allowed = kwargs.get("allowed_operation_types") or OperationType
+        kwargs["allowed_operation_types"] = set(allowed) - {OperationType.SUBSCRIPTION}
         result = await super().execute(*args, **kwargs)
         return cast("ExecutionResult", _presented(result, kwargs["context_value"]))
 
@@ -57,6 +62,9 @@ async def _presented_stream(source: Any, context: OperationContext) -> AsyncGene
     try:
         async for result in source:
             yield _presented(result, context)
+    except GraphQLSyntaxError as error:
+        # Raised by the parser cache, which runs outside of what Strawberry guards.
+        yield _presented(PreExecutionError(data=None, errors=[error]), context)
     finally:
         await source.aclose()
 

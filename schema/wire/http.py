@@ -21,7 +21,9 @@ from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http import GraphQLRequestData
 from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.http.streaming import SSETransport
+from strawberry.schema.exceptions import InvalidOperationTypeError
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.types.graphql import OperationType
 
 from schema.wire.errors import error_body
 from schema.wire.execution import WireSchema
@@ -46,8 +48,12 @@ class Refused(Exception):
         self.message = message
 
 
-# From the headers of a request to the operation's context; raises Refused.
-MakeContext = Callable[[Mapping[str, str]], Awaitable[Any]]
+# From the headers of a request to the operation's context; without headers, the context of a socket
+# that has yet to sign in. Raises Refused.
+MakeContext = Callable[[Mapping[str, str] | None], Awaitable[Any]]
+
+# "Try again later", for a socket that is opened while the server stops.
+_TRY_AGAIN_LATER = 1013
 
 
 class LineFeedSSETransport(SSETransport):
@@ -135,7 +141,11 @@ class GraphQLEndpoint(GraphQL[Any, None]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or one socket."""
         if scope["type"] == "websocket":
-            await super().__call__(scope, receive, send)
+            try:
+                await super().__call__(scope, receive, send)
+            except Refused as refused:
+                close = {"type": "websocket.close", "code": _TRY_AGAIN_LATER}
+                await send({**close, "reason": refused.code})
             return
         response: Response
         request = Request(scope, self._bounded(receive))
@@ -166,9 +176,8 @@ class GraphQLEndpoint(GraphQL[Any, None]):
         """The context of a request, or of a socket, whose client may sign in only after opening
         it.
         """
-        if isinstance(request, WebSocket):
-            return await self._make_context({**request.headers, "authorization": ""})
-        return await self._make_context(request.headers)
+        is_socket = isinstance(request, WebSocket)
+        return await self._make_context(None if is_socket else request.headers)
 
     async def on_ws_connect(self, context: Any) -> Any:
         """Sign a socket in by what `connection_init` carries."""
@@ -196,6 +205,22 @@ class GraphQLEndpoint(GraphQL[Any, None]):
         return await super().execute_operation(
             request, request_adapter, request_data, context, root_value, sub_response
         )
+
+    async def execute_single(self, *args: Any, **kwargs: Any) -> Any:
+        """One result."""
+        try:
+            return await super().execute_single(*args, **kwargs)
+        except HTTPException as error:
+            cause = error.__cause__
+            if not isinstance(cause, InvalidOperationTypeError):
+                raise
+            if cause.operation_type is OperationType.SUBSCRIPTION:
+                raise Refused(
+                    400,
+                    "STREAM_REQUIRED",
+                    "A subscription is a stream: accept text/event-stream, or open a WebSocket.",
+                ) from None
+            raise
 
     def parse_json(self, data: str | bytes) -> Any:
         """A JSON object or list; anything else is refused."""

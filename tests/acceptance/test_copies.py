@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance import FOLDER, NAMES
+from tests.conftest import shared
+
+LANDED = (
+    "10-card-import.graphql",
+    "11-embryo-activate.graphql",
+    "12-tree-ask.graphql",
+    "13-run-events.graphql",
+    "15-tree-page.graphql",
+)
+
+
+def test_the_documents_of_landed_features_are_here() -> None:
+    assert NAMES == LANDED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_is_the_original_byte_for_byte(name: str) -> None:
+    assert FOLDER.joinpath(name).read_bytes() == shared("acceptance", name).read_bytes()

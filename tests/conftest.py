@@ -1,0 +1,193 @@
+"""What tests share: a real PostgreSQL, a migrated database for each test, people, and servers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from db.embedded import start_embedded
+from db.engine import Database, open_database
+from db.migrating import migrate
+from services import accounts
+from services.access import ANONYMOUS, Viewer
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+def shared(*parts: str) -> Path:
+    """A file of the folder beside the project; the test is skipped where there is none."""
+    path = SHARED.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(
+            f"needs {'/'.join(('../shared', *parts))}, which does not ship with the project"
+        )
+    return path
+
+
+@dataclass
+class Cluster:
+    """A PostgreSQL server with a migrated template database."""
+
+    dsn: str
+    names: Iterator[int]
+
+    def dsn_of(self, name: str) -> str:
+        return self.dsn.replace("/postgres?", f"/{name}?")
+
+    async def run(self, sql: str) -> None:
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
+    async def new_database(self, template: str = "migrated") -> str:
+        name = f"test_{next(self.names)}"
+        await self.run(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.dsn_of(name)
+
+    async def drop(self, dsn: str) -> None:
+        name = dsn.partition("/test_")[2].partition("?")[0]
+        await self.run(f"DROP DATABASE test_{name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    folder = Path(tempfile.mkdtemp(prefix="mg"))  # short: socket paths have about 100 bytes
+    embedded = start_embedded(folder, exclusively=True)
+    cluster = Cluster(embedded.dsn, itertools.count())
+
+    async def prepare() -> None:
+        await cluster.run("CREATE DATABASE migrated")
+        await migrate(cluster.dsn_of("migrated"))
+
+    try:
+        asyncio.run(prepare())
+        yield cluster
+    finally:
+        embedded.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def dsn(cluster: Cluster) -> AsyncIterator[str]:
+    """A fresh migrated database."""
+    dsn = await cluster.new_database()
+    yield dsn
+    await cluster.drop(dsn)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    """The same, opened."""
+    database = await open_database(dsn, pool_size=4, statement_timeout=10)
+    await database.load_secrets()
+    yield database
+    await database.close()
+
+
+@dataclass(frozen=True)
+class People:
+    """Who asks in tests: the owner of things, somebody else, and nobody."""
+
+    owner: Viewer
+    stranger: Viewer
+    anonymous: Viewer = ANONYMOUS
+
+
+@pytest.fixture
+async def people(database: Database) -> People:
+    async with database.writing() as writing:
+        owner = await accounts.ensure_user(writing, "owner")
+        stranger = await accounts.ensure_user(writing, "stranger")
+    return People(Viewer(owner.id), Viewer(stranger.id))
+
+
+class ServerProcess:
+    """A server as its users start it: `python -m schema.cli serve` on a port of the system's."""
+
+    def __init__(self, **environment: str) -> None:
+        self._environment = environment
+        self._process: asyncio.subprocess.Process | None = None
+        self.address = ""
+        self.output = ""
+        self._reading: list[asyncio.Task[None]] = []
+
+    @property
+    def url(self) -> str:
+        return f"{self.address}/graphql"
+
+    @property
+    def socket_url(self) -> str:
+        return self.url.replace("http", "ws", 1)
+
+    @property
+    def process(self) -> asyncio.subprocess.Process:
+        assert self._process is not None
+        return self._process
+
+    async def start(self) -> ServerProcess:
+        """Start and wait until the address is printed; fails with the output otherwise."""
+        base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "schema.cli",
+            "serve",
+            cwd=ROOT,
+            env={**base, "MIRRORGRAPH_PORT": "0", **self._environment},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        ready = asyncio.get_running_loop().create_future()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._reading = [
+            asyncio.create_task(self._read(self._process.stdout, ready)),
+            asyncio.create_task(self._read(self._process.stderr, None)),
+        ]
+        ended = asyncio.create_task(self._process.wait())
+        await asyncio.wait({ready, ended}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            raise AssertionError(f"the server did not start:\n{self.output}")
+        self.address = ready.result()
+        return self
+
+    async def _read(self, stream: asyncio.StreamReader, ready: Any) -> None:
+        async for line in stream:
+            text = line.decode()
+            self.output += text
+            if ready is not None and " ready at " in text and not ready.done():
+                ready.set_result(text.split()[-1])
+
+    async def stop(self, signal: int = 15) -> int:
+        """Send a signal and wait for the end; the exit status."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal)
+        status = await asyncio.wait_for(self.process.wait(), 30)
+        await asyncio.gather(*self._reading, return_exceptions=True)
+        return status
+
+
+@contextlib.asynccontextmanager
+async def serving(**environment: str) -> AsyncIterator[ServerProcess]:
+    """A running server, stopped at the end of the block."""
+    server = await ServerProcess(**environment).start()
+    try:
+        yield server
+    finally:
+        await server.stop()
