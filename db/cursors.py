@@ -34,8 +34,7 @@ class CursorSigner:
     def write(self, list_name: str, values: Sequence[Any]) -> str:
         """The cursor of a row whose sort values are `values`, in the list `list_name`."""
         body = orjson.dumps([_plain(value) for value in values])
-        signed = self._signature(list_name, body) + body
-        return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
+        return _encoded(self._signature(list_name, body) + body)
 
     def read(self, list_name: str, cursor: str) -> list[Any]:
         """The sort values behind a cursor; raises MalformedCursor."""
@@ -43,6 +42,9 @@ class CursorSigner:
             signed = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
         except (UnicodeEncodeError, binascii.Error):
             raise MalformedCursor from None
+        # The decoder skips what is no base64 and ignores the last bits: one row, one cursor.
+        if _encoded(signed) != cursor:
+            raise MalformedCursor
         signature, body = signed[:_SIGNATURE_BYTES], signed[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(list_name, body)):
             raise MalformedCursor
@@ -51,6 +53,10 @@ class CursorSigner:
     def _signature(self, list_name: str, body: bytes) -> bytes:
         message = list_name.encode() + b"\0" + body
         return hmac.digest(self._secret, message, hashlib.sha256)[:_SIGNATURE_BYTES]
+
+
+def _encoded(signed: bytes) -> str:
+    return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
 
 def _plain(value: Any) -> Any:

@@ -67,16 +67,46 @@ def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
                 f"Another Mirrorgraph (process {owner}) serves {data_dir}: stop it, or give this "
                 "one its own folder with MIRRORGRAPH_DATA_DIR."
             ) from None
-        running = PostmasterInfo.read_from_pgdata(cluster)
-        if running is None or not running.is_running():
+        running = _noted_server(cluster)
+        if running is None or running.status != "ready":
             lock.close()
             raise DataFolderInUse(
                 f"The database in {data_dir} is starting or stopping: try again in a moment."
             ) from None
         return EmbeddedPostgres(running.get_uri(), None, lock)
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
-    server = get_server(cluster, cleanup_mode=None)
+    try:
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        _forget_dead_server(cluster)
+        # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
+        # The wheel keeps stopped servers and hands them out as they are, so it is started here.
+        server = get_server(cluster, cleanup_mode=None, start=False)
+        server.start()
+    except BaseException:
+        lock.close()
+        raise
     return EmbeddedPostgres(server.get_uri(), server, lock)
+
+
+def _forget_dead_server(cluster: Path) -> None:
+    """Remove the note of a server that was killed.
+
+    The wheel takes any process with the noted number for the server, but after a restart of the
+    machine or container that may be anybody's.
+    """
+    if _noted_server(cluster) is None:
+        (cluster / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _noted_server(cluster: Path) -> PostmasterInfo | None:
+    """The server that the folder's note speaks of, where it is really there."""
+    try:
+        noted = PostmasterInfo.read_from_pgdata(cluster)
+        # A server works in its own folder; a process that has ended works nowhere.
+        if noted and noted.process and Path(noted.process.cwd()) == cluster:
+            return noted
+    except Exception:
+        # A note that was cut off, no such process, or somebody else's: not our server.
+        return None
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -71,7 +72,9 @@ class Database:
 async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -> Database:
     """Connect both pools. `statement_timeout` is in seconds. Raises DatabaseUnreachable."""
     # The server ends a statement that runs too long even where the client has gone.
-    limits = {"statement_timeout": str(int(statement_timeout * 1000))}
+    # Rounded up, because 0 milliseconds would mean no limit.
+    limits = {"statement_timeout": str(math.ceil(statement_timeout * 1000))}
+    reading_pool = None
     try:
         reading_pool = await asyncpg.create_pool(
             dsn,
@@ -96,6 +99,8 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
             },
         )
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+        if reading_pool is not None:
+            await reading_pool.close()
         raise DatabaseUnreachable(
             f"The database does not answer ({type(error).__name__}): check DATABASE_URL, "
             "or unset it to use the embedded PostgreSQL."

@@ -63,7 +63,10 @@ class Listener:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen(self) -> None:
-        connection: Any = await asyncpg.connect(self._dsn, timeout=WATCHDOG_SECONDS)
+        # The limit on commands is for LISTEN too: the connection may go quiet before that.
+        connection: Any = await asyncpg.connect(
+            self._dsn, timeout=WATCHDOG_SECONDS, command_timeout=WATCHDOG_SECONDS
+        )
         lost = asyncio.Event()
         try:
             connection.add_termination_listener(lambda _: lost.set())
@@ -75,6 +78,6 @@ class Listener:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(lost.wait(), WATCHDOG_SECONDS)
                 if not lost.is_set():
-                    await connection.fetchval("SELECT 1", timeout=WATCHDOG_SECONDS)
+                    await connection.fetchval("SELECT 1")
         finally:
             connection.terminate()

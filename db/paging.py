@@ -147,8 +147,7 @@ class Page(Generic[TableRow]):
 
     def cursor_of(self, row: TableRow) -> str:
         """The cursor that points at a row of this page."""
-        keys = self.source.sort
-        return self.signer.write(self.source.name, [getattr(row, key.name) for key in keys])
+        return self.source.write_cursor(self.signer, row)
 
     @property
     def edges(self) -> list[Edge[TableRow]]:
@@ -188,6 +187,10 @@ class PagedList(Generic[TableRow]):
         self.sort = tuple(sort)
         self.parent = parent
         self._where = where
+        # Part of every cursor's signature: one made for another order is refused, also one from
+        # before an update that changed the order of this list.
+        order = ",".join(f"{key.name}{'-' if key.is_descending else '+'}" for key in self.sort)
+        self._cursor_list = f"{name}({order})"
         self._page_statements: dict[Any, Statement[TableRow]] = {}
         self._count_statements: dict[bool, Statement[Any]] = {}
 
@@ -198,8 +201,8 @@ class PagedList(Generic[TableRow]):
         size = request.size
         after = self._read_cursor(reading, "after", request.after)
         before = self._read_cursor(reading, "before", request.before)
-        if size == 0 or not parent_ids:
-            return [self._page(reading, each, [], request, 0, values) for each in parent_ids]
+        if not parent_ids:
+            return []
         distinct = list(dict.fromkeys(parent_ids))
         statement = self._page_statement(
             len(distinct) > 1, request.is_backward, _nulls(after), _nulls(before)
@@ -241,11 +244,15 @@ class PagedList(Generic[TableRow]):
         totals = {row.parent: row.total for row in rows}
         return [totals.get(each, 0) for each in parent_ids]
 
+    def write_cursor(self, signer: CursorSigner, row: TableRow) -> str:
+        """The cursor that points at a row of this list."""
+        return signer.write(self._cursor_list, [getattr(row, key.name) for key in self.sort])
+
     def _read_cursor(self, reading: Reading, argument: str, cursor: str | None) -> list[Any] | None:
         if cursor is None:
             return None
         try:
-            return reading.cursors.read(self.name, cursor)
+            return reading.cursors.read(self._cursor_list, cursor)
         except MalformedCursor:
             message = f"{argument} is not a cursor of this list: pass one that the server gave."
             raise BadPageRequest(argument, message, "INVALID_CURSOR") from None

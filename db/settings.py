@@ -36,6 +36,8 @@ class Settings(BaseSettings):
         extra="ignore",
         frozen=True,
         populate_by_name=True,
+        # A time-out of infinity or not-a-number would only fail where it is used.
+        allow_inf_nan=False,
     )
 
     host: str = "127.0.0.1"
@@ -43,7 +45,7 @@ class Settings(BaseSettings):
     data_dir: Path = PROJECT_ROOT / "data"
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
     pool_size: int = Field(default=8, ge=1, le=200)
-    statement_timeout: float = Field(default=30.0, gt=0)
+    statement_timeout: float = Field(default=30.0, gt=0, le=86_400)
     auth: AuthMode = AuthMode.LOCAL
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
     max_request_bytes: int = Field(default=20 * 1024 * 1024, ge=1024)
@@ -83,7 +85,7 @@ class Settings(BaseSettings):
         if self.auth is AuthMode.LOCAL and not _is_loopback(self.host):
             raise ValueError(
                 "MIRRORGRAPH_AUTH=local serves loopback only, but MIRRORGRAPH_HOST is "
-                f"{self.host}: set MIRRORGRAPH_HOST=127.0.0.1 or MIRRORGRAPH_AUTH=token"
+                f"{self.host!r}: set MIRRORGRAPH_HOST=127.0.0.1 or MIRRORGRAPH_AUTH=token"
             )
         return self
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -26,7 +27,6 @@ from starlette.staticfiles import StaticFiles
 
 from db.embedded import start_embedded
 from db.engine import Database, open_database
-from db.ids import new_id
 from db.listening import Listener
 from db.migrating import migrate
 from db.settings import AuthMode, Settings
@@ -95,7 +95,7 @@ class Server:
             database,
             hub,
             make_provider(_provider_settings(settings)),
-            holder=new_id("login_sessions", "sess").replace("sess_", "server_"),
+            holder=f"server_{os.getpid()}_{secrets.token_hex(8)}",
             lease_seconds=settings.lease_seconds,
             concurrent_runs=settings.concurrent_runs,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from enum import StrEnum
@@ -46,12 +46,17 @@ def field(description: str, **default: Any) -> Any:
 
 
 def relation(
-    batch: BatchFunction, description: str, *, arguments: Mapping[str, str] | None = None
+    batch: BatchFunction,
+    description: str,
+    *,
+    arguments: Mapping[str, str] | None = None,
+    ids: Collection[str] = (),
 ) -> Any:
     """A field whose values a batch function finds for all parents of a level at once.
 
     The batch function's keyword-only parameters become the field's arguments; `arguments` holds
-    their descriptions, except for those of pages.
+    their descriptions, except for those of pages, and `ids` names those that are ids and may be
+    left out.
     """
     texts = {**PAGE_ARGUMENTS, **(arguments or {})}
     parameters = [
@@ -65,9 +70,10 @@ def relation(
     for parameter in inspect.signature(batch, eval_str=True).parameters.values():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             described = strawberry.argument(description=texts[parameter.name])
+            annotation = strawberry.ID | None if parameter.name in ids else parameter.annotation
             parameters.append(
                 parameter.replace(
-                    annotation=Annotated[parameter.annotation, described],
+                    annotation=Annotated[annotation, described],
                     # An argument that was not given is left out, so that the batch function's
                     # own default holds and the SDL shows no "= null".
                     default=strawberry.UNSET if parameter.default is None else parameter.default,

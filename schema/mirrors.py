@@ -152,6 +152,7 @@ class MirrorTree(Node):
         resolve.paths_of_trees,
         "The nodes from the root to one node; empty when that is not in this tree.",
         arguments={"to": "The last node of the path; the working entry unless said otherwise."},
+        ids=["to"],
     )
     canonizations: Connection[Canonization] = relation(
         resolve.canonizations_of_trees, "What was made canon, oldest first."

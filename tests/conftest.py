@@ -161,8 +161,12 @@ class ServerProcess:
         ]
         ended = asyncio.create_task(self._process.wait())
         await asyncio.wait({ready, ended}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            await asyncio.gather(*self._reading)
         if not ready.done():
-            raise AssertionError(f"the server did not start:\n{self.output}")
+            raise AssertionError(
+                f"the server did not start ({self.process.returncode}):\n{self.output}"
+            )
         self.address = ready.result()
         return self
 

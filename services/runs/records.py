@@ -76,31 +76,24 @@ async def events_after(reading: Reading, viewer: Viewer, run_id: str, seq: int) 
     return [Event.from_row(row) for row in rows]
 
 
-def _is_free(seat: type[RuntimeSeat]) -> Any:
-    return or_(
-        col(seat.lease_holder).is_(None),
-        col(seat.lease_holder) == param("holder"),
-        col(seat.lease_expires_at) < func.clock_timestamp(),
-    )
-
-
 @statement(Run)
 def _next_queued() -> Any:
-    free_seat = exists(
-        select(1).where(
-            col(RuntimeSeat.character_id) == col(Run.character_id), _is_free(RuntimeSeat)
-        )
-    )
+    # Run and seat are held together: what another server is taking up right now is passed over.
     return (
         select(*columns(Run))
+        .join(RuntimeSeat, col(RuntimeSeat.character_id) == col(Run.character_id))
         .where(
             col(Run.status) == RunStatus.QUEUED.value,
             col(Run.provider) == param("provider"),
-            free_seat,
+            or_(
+                col(RuntimeSeat.lease_holder).is_(None),
+                col(RuntimeSeat.lease_holder) == param("holder"),
+                col(RuntimeSeat.lease_expires_at) < func.clock_timestamp(),
+            ),
         )
         .order_by(col(Run.created_at))
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=[Run, RuntimeSeat])
     )
 
 
@@ -118,7 +111,7 @@ def _take_seat() -> Any:
     )
     return (
         update(RuntimeSeat)
-        .where(col(RuntimeSeat.character_id) == param("of_character"), _is_free(RuntimeSeat))
+        .where(col(RuntimeSeat.character_id) == param("of_character"))
         .values(
             epoch=col(RuntimeSeat.epoch) + func.cast(passes, Integer()),
             lease_holder=param("holder"),
@@ -158,8 +151,7 @@ async def take_next_run(
         return None
     lease = {"holder": holder, "lease_seconds": lease_seconds}
     seat = await writing.first(_take_seat(), of_character=queued.character_id, **lease)
-    if seat is None:
-        return None  # another server took the seat between the two statements
+    assert seat is not None
     tree: Any = await writing.first(_tree_of_run(), tree_id=queued.tree_id)
     node = await writing.insert(
         TreeNode,

@@ -220,6 +220,7 @@ class _Work:
         self._log = log
         self._texts: dict[TextChannel, list[str]] = {channel: [] for channel in TextChannel}
         self._storing = asyncio.Lock()
+        self._store_task: asyncio.Task[None] | None = None
         self._has_unstored = asyncio.Event()
 
     async def carry_out(self, stop: asyncio.Future[str]) -> None:
@@ -359,6 +360,12 @@ class _Work:
                 logger.warning("events wait for the database", error=type(error).__name__)
 
     async def _flush(self) -> None:
+        # Shielded: a transaction that is cancelled may be committed all the same, and then its
+        # events would be stored a second time with the last ones.
+        self._store_task = asyncio.create_task(self._store())
+        await asyncio.shield(self._store_task)
+
+    async def _store(self) -> None:
         async with self._storing:
             self._has_unstored.clear()
             events = list(self._log.unstored())
