@@ -201,9 +201,9 @@ def _parse_single(text: str) -> tuple[Prefix, str]:
             raise MalformedId(f"After {head}_ stands a ULID of 26 upper-case characters.")
         return prefix, text
     try:
-        canonical = str(uuid.UUID(body))
+        is_canonical = str(uuid.UUID(body)) == body
     except ValueError:
-        canonical = ""
-    if canonical != body:
+        is_canonical = False
+    if not is_canonical:
         raise MalformedId(f"After {head}_ stands a UUID in lower case with hyphens.")
     return prefix, text

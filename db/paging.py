@@ -15,7 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Select,
-    String,
+    Text,
     and_,
     false,
     func,
@@ -307,7 +307,7 @@ class PagedList(Generic[TableRow]):
     def _for_each_parent(self, rows: Select[Any], is_backward: bool) -> Select[Any]:
         assert self.parent is not None
         parents = (
-            func.unnest(param("page_parents", ARRAY(String)))
+            func.unnest(param("page_parents", ARRAY(Text)))
             .table_valued("id", with_ordinality="place", name="parents")
             .render_derived()
         )

@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import asyncpg
 import orjson
-from sqlalchemy import BindParameter, ColumnElement, String, bindparam, func, insert
+from sqlalchemy import BindParameter, ColumnElement, String, Text, bindparam, func, insert
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.inspection import inspect
@@ -68,9 +68,8 @@ def param(name: str, type_: TypeEngine[Any] | None = None) -> BindParameter[Any]
 
 def any_of(column: Any, name: str) -> ColumnElement[bool]:
     """`column` is one of the texts in the list parameter `name`."""
-    return cast(
-        "ColumnElement[bool]", column == func.any(param(name, ARRAY(String, as_tuple=False)))
-    )
+    # text[], not varchar[]: asyncpg would ask the server about that type on every new connection.
+    return cast("ColumnElement[bool]", column == func.any(param(name, ARRAY(Text))))
 
 
 @dataclass(frozen=True, slots=True)

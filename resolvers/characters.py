@@ -9,14 +9,12 @@ from starlette.datastructures import UploadFile
 
 from db.paging import Page, PageRequest
 from db.tables import Character, EmbryoDraft, MirrorTree, RuntimeSeat, User
-from resolvers.context import Context, finds_nodes
+from resolvers.context import Context
 from services import characters as service
 from services import mirrors
 from services.access import find_row
 from services.cards import read_card
 from services.errors import Invalid
-
-finds_nodes(Character, EmbryoDraft)
 
 # Card files are read into memory; cards of real programs stay below this.
 MAX_CARD_BYTES = 16 * 1024 * 1024
@@ -73,7 +71,7 @@ async def trees_of_characters(
             reading,
             [each.id for each in characters],
             PageRequest(first, after, last, before),
-            viewer=context.viewer.user_id,
+            **context.viewer.parameters,
         )
 
 

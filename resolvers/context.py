@@ -7,11 +7,9 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from db.engine import Database
-from db.ids import parse_id
 from db.reading import Reading, Writing
 from db.settings import Settings
 from db.tables import Table
@@ -99,25 +97,6 @@ class Context:
         found = dict(zip(wanted, rows, strict=True))
         return [found.get(each) if each is not None else None for each in ids]
 
-    async def rows_of_ids(self, ids: Sequence[str]) -> list[Any]:
-        """Whatever rows ids lead to, None where there is none. Raises MalformedId."""
-        parsed = [parse_id(each) for each in ids]
-        found: dict[str, Any] = {}
-        for name in {each.table for each in parsed} & NODE_TABLES.keys():
-            wanted = [each.row_id for each in parsed if each.table == name]
-            found.update(zip(wanted, await self.many(NODE_TABLES[name], wanted), strict=True))
-        return [found.get(each.row_id) for each in parsed]
-
-    async def earlier_payload(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload of an earlier carrying-out of the same mutation, its rows as they are now."""
-        payload: dict[str, Any] = {}
-        for name, value in answer.items():
-            if isinstance(value, list):
-                payload[name] = [SimpleNamespace(**each) for each in value]
-            else:
-                (payload[name],) = await self.rows_of_ids([value]) if value else (None,)
-        return payload
-
 
 @dataclass(slots=True)
 class Change:
@@ -144,12 +123,3 @@ async def _rows_of_ids(
 ) -> list[Table | None]:
     async with context.reading() as reading:
         return await rows_by_ids(reading, context.viewer, table, ids)
-
-
-# Tables whose rows `node(id:)` finds; filled by the nouns' modules through `finds_nodes`.
-NODE_TABLES: dict[str, type[Table]] = {}
-
-
-def finds_nodes(*tables: type[Table]) -> None:
-    """Let `node(id:)` find rows of these tables."""
-    NODE_TABLES.update({cast("str", table.__tablename__): table for table in tables})

@@ -8,12 +8,10 @@ from typing import Any
 from db.enums import Realm
 from db.paging import Page, PagedList, PageRequest
 from db.tables import Canonization, Character, Citation, MirrorTree, Run, TreeNode, User
-from resolvers.context import Context, finds_nodes
+from resolvers.context import Context
 from services import mirrors as service
 from services import runs
 from services.access import checked_id, find_row
-
-finds_nodes(MirrorTree, TreeNode, Citation, Canonization)
 
 
 async def tree_by_id(context: Context, id: str) -> MirrorTree | None:
@@ -33,7 +31,7 @@ async def _pages(
 ) -> list[Page[Any]]:
     async with context.reading() as reading:
         return await listing.pages(
-            reading, [each.id for each in parents], request, viewer=context.viewer.user_id
+            reading, [each.id for each in parents], request, **context.viewer.parameters
         )
 
 
@@ -146,7 +144,7 @@ async def parents_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[
     return await context.many(TreeNode, [each.parent_node_id for each in nodes])
 
 
-async def superseded_by_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[TreeNode | None]:
+async def superseded_of_nodes(context: Context, nodes: Sequence[TreeNode]) -> list[TreeNode | None]:
     """The node that each node was made from by editing."""
     return await context.many(TreeNode, [each.supersedes_node_id for each in nodes])
 

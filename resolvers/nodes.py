@@ -1,12 +1,14 @@
-"""Fetching things of any kind by id."""
+"""Things of any kind by id: the prefix of an id says which table it leads into."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
-from db.ids import MalformedId
+from db.ids import MalformedId, parse_id
 from resolvers.context import Context
+from services.access import table_named
 from services.errors import Invalid, LimitReached
 
 MAX_IDS = 100
@@ -19,14 +21,32 @@ async def row_by_id(context: Context, id: str) -> Any:
 
 
 async def rows_by_ids(context: Context, ids: Sequence[str]) -> list[Any]:
-    """The same for several. Raises Invalid (MALFORMED_ID), LimitReached."""
+    """The same for several, in order. Raises Invalid (MALFORMED_ID), LimitReached."""
     if len(ids) > MAX_IDS:
         raise LimitReached(f"Ask for {MAX_IDS} ids at most.", path=("ids",))
     return await _rows(context, ids, "ids")
 
 
+async def earlier_payload(context: Context, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of a mutation that was carried out before, its rows as they are now."""
+    payload: dict[str, Any] = {}
+    for name, value in answer.items():
+        if isinstance(value, list):
+            payload[name] = [SimpleNamespace(**each) for each in value]
+        else:
+            payload[name] = value and await row_by_id(context, value)
+    return payload
+
+
 async def _rows(context: Context, ids: Sequence[str], argument: str) -> list[Any]:
     try:
-        return await context.rows_of_ids(ids)
+        parsed = [parse_id(each) for each in ids]
     except MalformedId as error:
         raise Invalid(str(error), "MALFORMED_ID", (argument,)) from None
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(each.table for each in parsed):
+        table = table_named(name)
+        if table is not None:
+            wanted = [each.row_id for each in parsed if each.table == name]
+            found.update(zip(wanted, await context.many(table, wanted), strict=True))
+    return [found.get(each.row_id) for each in parsed]

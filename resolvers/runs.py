@@ -7,13 +7,11 @@ from typing import Any
 
 from db.paging import Page, PageRequest
 from db.tables import Character, Run, TreeNode
-from resolvers.context import Context, finds_nodes
+from resolvers.context import Context
 from services import runs as service
 from services.access import find_row
 from services.errors import Invalid
 from services.runs import Event
-
-finds_nodes(Run)
 
 
 async def run_by_id(context: Context, id: str) -> Run | None:

@@ -18,6 +18,7 @@ from db.paging import PageRequest
 from resolvers import pages as resolve
 from resolvers.batching import BatchFunction
 from resolvers.context import AlreadyDone, Context
+from resolvers.nodes import earlier_payload
 from services.errors import DomainError
 from services.text import refuse_unstorable
 
@@ -229,7 +230,7 @@ def mutation(
             _refuse_unstorable_input(input)
             values = await resolver(info.context, input)
         except AlreadyDone as done:
-            values = await info.context.earlier_payload(done.answer)
+            values = await earlier_payload(info.context, done.answer)
         except DomainError as error:
             path = [str(step) for step in error.path]
             refusal = UserError(code=error.code, message=error.message, path=path)

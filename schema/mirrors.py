@@ -109,7 +109,7 @@ class TreeNode(Node):
         resolve.citations_of_nodes, "What it quotes, oldest first, 100 at most."
     )
     supersedes: LazyTreeNode | None = relation(
-        resolve.superseded_by_nodes, "The node it was made from by editing."
+        resolve.superseded_of_nodes, "The node it was made from by editing."
     )
     run: LazyRun | None = relation(resolve.runs_of_nodes, "The run it was written in.")
     is_working_entry: bool = relation(
@@ -159,7 +159,7 @@ class MirrorTree(Node):
     )
     canon_trunk: list[TreeNode] = relation(
         resolve.canon_trunks_of_trees,
-        "The union of the canonized paths in one scope, oldest node first.",
+        "The union of the canonized paths in one scope, oldest node first, 10,000 at most.",
         arguments={"scope": "Which realm's canon."},
     )
 

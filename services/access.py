@@ -53,6 +53,11 @@ class Viewer:
     roles: frozenset[RoleName] = field(default_factory=frozenset)
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of the parameters that `visible` puts into statements."""
+        return {"viewer": self.user_id, "sees_all_acts": RoleName.AUDITOR in self.roles}
+
+    @property
     def signed_in_id(self) -> str:
         """The user's id; raises Forbidden with NOT_SIGNED_IN."""
         if self.user_id is None:
@@ -106,10 +111,17 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     ),
 }
 
+_TABLES = {str(table.__tablename__): table for table in _RULES if "id" in table.model_fields}
+
 
 def visible(table: type[Table]) -> ColumnElement[bool]:
-    """Rows of `table` that the viewer may see; the statement gets the parameter `viewer`."""
+    """Rows of `table` that the viewer may see; the statement needs `Viewer.parameters`."""
     return _RULES[table]()
+
+
+def table_named(name: str) -> type[Table] | None:
+    """The table whose rows have ids and a rule of visibility, by its name in the database."""
+    return _TABLES.get(name)
 
 
 @functools.cache
@@ -128,7 +140,7 @@ async def rows_by_ids(
     reading: Reading, viewer: Viewer, table: type[TableRow], ids: Sequence[str]
 ) -> list[TableRow | None]:
     """The visible rows with these ids, in the order asked for, None where there is none."""
-    rows: list[Any] = await reading.all(_rows_by_ids(table), ids=list(ids), viewer=viewer.user_id)
+    rows: list[Any] = await reading.all(_rows_by_ids(table), ids=list(ids), **viewer.parameters)
     found = {row.id: row for row in rows}
     return [found.get(each) for each in ids]
 
@@ -168,7 +180,7 @@ async def hold_row(
 ) -> TableRow:
     """Like require_row, but holds the row against other writers until the transaction ends."""
     row_id = checked_id(id, table)
-    row = row_id and await writing.first(_row_held(table), id=row_id, viewer=viewer.user_id)
+    row = row_id and await writing.first(_row_held(table), id=row_id, **viewer.parameters)
     if not row:
         raise NotFound(f"There is no such {table.__name__} for you.", path=path)
     return cast("TableRow", row)

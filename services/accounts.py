@@ -181,8 +181,7 @@ async def list_acts(reading: Reading, viewer: Viewer, request: PageRequest) -> P
     return await AUDIT_EVENTS.page(
         reading,
         request,
-        viewer=viewer.user_id,
-        sees_all_acts=RoleName.AUDITOR in viewer.roles,
+        **viewer.parameters,
     )
 
 

@@ -195,7 +195,7 @@ async def seats_of_characters(
 ) -> dict[str, RuntimeSeat]:
     """The seat of each character, by the character's id."""
     rows = await reading.all(
-        _seats_of_characters(), character_ids=list(character_ids), viewer=viewer.user_id
+        _seats_of_characters(), character_ids=list(character_ids), **viewer.parameters
     )
     return {row.character_id: row for row in rows}
 
@@ -204,12 +204,12 @@ async def list_characters(
     reading: Reading, viewer: Viewer, request: PageRequest
 ) -> Page[Character]:
     """The viewer's characters, oldest first."""
-    return await CHARACTERS.page(reading, request, viewer=viewer.user_id)
+    return await CHARACTERS.page(reading, request, **viewer.parameters)
 
 
 async def list_embryos(reading: Reading, viewer: Viewer, request: PageRequest) -> Page[EmbryoDraft]:
     """The viewer's drafts, newest first."""
-    return await EMBRYOS.page(reading, request, viewer=viewer.user_id)
+    return await EMBRYOS.page(reading, request, **viewer.parameters)
 
 
 def require_alive(character: Character, *path: str | int) -> None:

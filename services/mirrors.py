@@ -104,7 +104,7 @@ async def citations_of_nodes(
 ) -> dict[str, list[Citation]]:
     """The citations of each node, oldest first, at most MAX_CITATIONS each, by node id."""
     found: dict[str, list[Citation]] = {each: [] for each in node_ids}
-    rows = await reading.all(_citations_of_nodes(), node_ids=list(node_ids), viewer=viewer.user_id)
+    rows = await reading.all(_citations_of_nodes(), node_ids=list(node_ids), **viewer.parameters)
     for row in rows:
         found[row.node_id].append(row)
     return found
@@ -145,7 +145,7 @@ async def paths_to_nodes(
 ) -> dict[str, list[TreeNode]]:
     """The nodes from the root to each node, both included, by the id of the last."""
     rows: list[Any] = await reading.all(
-        _path_rows(), endpoint_ids=list(dict.fromkeys(node_ids)), viewer=viewer.user_id
+        _path_rows(), endpoint_ids=list(dict.fromkeys(node_ids)), **viewer.parameters
     )
     found: dict[str, list[TreeNode]] = {}
     for row in rows:
@@ -164,20 +164,35 @@ def _canon_trunks() -> Any:
     )
     path = _paths(is_endpoint)
     trunk = select(path.c.node_id).distinct().subquery()
-    return (
-        select(*columns(TreeNode))
+    place = (
+        func.row_number()
+        .over(
+            partition_by=col(TreeNode.tree_id),
+            order_by=[col(TreeNode.created_at), col(TreeNode.id)],
+        )
+        .label("place")
+    )
+    numbered = (
+        select(*columns(TreeNode), place)
         .join(trunk, col(TreeNode.id) == trunk.c.node_id)
-        .order_by(col(TreeNode.created_at), col(TreeNode.id))
+        .subquery()
+    )
+    return (
+        select(*[numbered.c[column.name] for column in columns(TreeNode)])
+        .where(numbered.c.place <= MAX_PATH)
+        .order_by(numbered.c.tree_id, numbered.c.place)
     )
 
 
 async def canon_trunks_of_trees(
     reading: Reading, viewer: Viewer, tree_ids: Sequence[str], scope: Realm
 ) -> dict[str, list[TreeNode]]:
-    """The union of the paths made canon in a scope, oldest node first, by tree id."""
+    """The union of the paths made canon in a scope, oldest node first, at most MAX_PATH of each
+    tree, by tree id.
+    """
     found: dict[str, list[TreeNode]] = {each: [] for each in tree_ids}
     rows = await reading.all(
-        _canon_trunks(), tree_ids=list(found), scope=scope, viewer=viewer.user_id
+        _canon_trunks(), tree_ids=list(found), scope=scope, **viewer.parameters
     )
     for row in rows:
         found[row.tree_id].append(row)

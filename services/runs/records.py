@@ -53,7 +53,7 @@ class LeaseLost(Exception):
 
 async def list_runs(reading: Reading, viewer: Viewer, request: PageRequest) -> Page[Run]:
     """Runs of the viewer's characters, newest first."""
-    return await RUNS.page(reading, request, viewer=viewer.user_id)
+    return await RUNS.page(reading, request, **viewer.parameters)
 
 
 @statement(RunEvent)
@@ -72,7 +72,7 @@ def _events_after() -> Any:
 
 async def events_after(reading: Reading, viewer: Viewer, run_id: str, seq: int) -> list[Event]:
     """Stored events behind `seq` that the viewer may see, at most REPLAY_CHUNK."""
-    rows = await reading.all(_events_after(), run_id=run_id, after=seq, viewer=viewer.user_id)
+    rows = await reading.all(_events_after(), run_id=run_id, after=seq, **viewer.parameters)
     return [Event.from_row(row) for row in rows]
 
 

@@ -48,7 +48,11 @@ def knowledge_of_tables(source: Source) -> list[str]:
         if each.top in DATABASE_LIBRARIES or is_of_db:
             found.append(source.at(each.node, f"imports {each.module}"))
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and SQL.search(node.value)
+        ):
             found.append(source.at(node, "holds SQL"))
     return found
 

@@ -1,0 +1,148 @@
+"""Law 4: lists are always bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from db.enums import Realm
+from db.paging import BadPageRequest, Page, PageRequest
+from db.tables import MirrorTree, TreeNode
+from resolvers import nodes
+from services import mirrors
+from services.errors import LimitReached
+from tests.architecture.declared import ROOTS, Field, fields, relations
+from tests.architecture.world import World, parents_of_type, root_page, sample_arguments
+
+DEFAULT = 20
+CEILING = 200
+
+# Lists that are no connections, each with the number of rows at which its query stops.
+BOUNDED = {
+    "TreeNode.citations": mirrors.MAX_CITATIONS,
+    # A path is one thing: a model needs it whole.
+    "MirrorTree.path": mirrors.MAX_PATH,
+    "MirrorTree.canonTrunk": mirrors.MAX_PATH,
+}
+# Root lists, each with the most that it takes.
+BOUNDED_ROOTS = {"Query.nodes": nodes.MAX_IDS}
+
+CONNECTIONS = [each for each in fields() if each.is_connection]
+
+
+def missing_page_arguments(field: Field) -> list[str]:
+    """Of Relay's four, those that a connection does not take."""
+    return [name for name in ("first", "after", "last", "before") if name not in field.core.args]
+
+
+def unbounded(declared: list[Field]) -> list[str]:
+    """Lists read from the database that nobody has given a bound."""
+    return [
+        str(each)
+        for each in declared
+        if each.is_list and not each.is_attribute
+        if str(each) not in {**BOUNDED, **BOUNDED_ROOTS}
+    ]
+
+
+async def page_of(world: World, field: Field, **arguments: Any) -> Page[Any]:
+    """The page that a connection gives, the first parent's where it has parents."""
+    if field.owner in ROOTS:
+        return await root_page(world, field, **arguments)
+    parents = await parents_of_type(world, field.owner)
+    given = {**sample_arguments(field), **arguments}
+    (page,), _ = await world.ask(field.batch, parents[:1], given)
+    assert isinstance(page, Page)
+    return page
+
+
+@pytest.mark.parametrize("field", CONNECTIONS, ids=str)
+def test_a_connection_takes_the_four_arguments_of_pages(field: Field) -> None:
+    assert missing_page_arguments(field) == []
+
+
+@pytest.mark.parametrize("field", CONNECTIONS, ids=str)
+async def test_a_page_holds_twenty_rows_unless_said_otherwise(world: World, field: Field) -> None:
+    page = await page_of(world, field)
+    (total,) = await page_total(world, page)
+    assert len(page.nodes) == min(DEFAULT, total)
+    assert page.has_next_page is (total > DEFAULT)
+
+
+async def page_total(world: World, page: Page[Any]) -> list[int]:
+    async with world.database.reading() as reading:
+        return await page.source.counts(reading, [page.parent_id], **dict(page.values))
+
+
+@pytest.mark.parametrize("argument", ["first", "last"])
+@pytest.mark.parametrize("field", CONNECTIONS, ids=str)
+async def test_a_page_has_a_ceiling(world: World, field: Field, argument: str) -> None:
+    for size in (CEILING + 1, -1):
+        with pytest.raises(BadPageRequest) as refused:
+            await page_of(world, field, **{argument: size})
+        assert (refused.value.code, refused.value.argument) == ("INVALID_PAGE", argument)
+    for size in (CEILING, 0):
+        assert len((await page_of(world, field, **{argument: size})).nodes) <= size
+
+
+def test_sizes_are_as_the_descriptions_say() -> None:
+    assert PageRequest().size == DEFAULT
+    assert PageRequest(first=CEILING).size == CEILING
+    for field in CONNECTIONS:
+        described = str(field.core.args["first"].description)
+        assert str(DEFAULT) in described
+        assert str(CEILING) in described
+        assert str(CEILING) in str(field.core.args["last"].description)
+
+
+def test_every_other_list_has_a_bound() -> None:
+    assert unbounded(list(fields())) == []
+    named = {str(each) for each in fields()}
+    assert [name for name in {**BOUNDED, **BOUNDED_ROOTS} if name not in named] == []
+
+
+async def test_no_more_ids_are_looked_up_than_the_bound(world: World) -> None:
+    with pytest.raises(LimitReached):
+        await nodes.rows_by_ids(world.context(), ["x"] * (nodes.MAX_IDS + 1))
+
+
+@pytest.mark.parametrize(
+    ("build", "bound"),
+    [
+        (mirrors._citations_of_nodes, mirrors.MAX_CITATIONS),
+        (mirrors._path_rows, mirrors.MAX_PATH),
+        (mirrors._canon_trunks, mirrors.MAX_PATH),
+    ],
+)
+async def test_the_bound_is_part_of_the_statement(world: World, build: Any, bound: int) -> None:
+    """With the bound lowered to nothing, at most the ends of paths are left."""
+    statement = build()
+    lowered = {name: 0 if value == bound else value for name, value in statement.fixed.items()}
+    trees = await world.rows(MirrorTree, world.owner)
+    all_nodes = await world.rows(TreeNode, world.owner)
+    values = {
+        "node_ids": [each.id for each in all_nodes],
+        "endpoint_ids": [each.working_entry_node_id or "" for each in trees],
+        "tree_ids": [each.id for each in trees],
+        "scope": Realm.REALITY,
+        "viewer": world.owner.user_id,
+    }
+    async with world.database.reading() as reading:
+        rows = await reading.all(statement, **values)
+        fewer = await reading.all(replace(statement, fixed=lowered), **values)
+    assert lowered != statement.fixed
+    assert len(fewer) < len(rows)
+
+
+def test_a_list_without_a_bound_is_noticed() -> None:
+    class Unbounded:
+        is_list = True
+        is_attribute = False
+
+        def __str__(self) -> str:
+            return "MirrorTree.everything"
+
+    declared: Any = [Unbounded(), *relations()]
+    assert unbounded(declared) == ["MirrorTree.everything"]

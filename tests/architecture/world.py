@@ -1,0 +1,279 @@
+"""A database in which every type has enough rows to be somebody's parents, and eyes on its
+statements.
+
+A new table joins in `_live`, which is called MOST times; a new type that is no table's row joins
+in OTHER_PARENTS.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Integer, select, true
+
+from db.engine import Database
+from db.enums import NodeStatus, NodeType, Origin, Realm, RunEventType, RunStatus, Visibility
+from db.paging import Page
+from db.reading import Reading, Writing, columns, compile_statement, param, record_class
+from db.settings import Settings
+from db.tables import RunEvent, Table, TreeNode
+from resolvers.accounts import ViewerRow
+from resolvers.context import Context, Engine
+from schema import runs as run_types
+from schema.base import Payload
+from services import accounts, characters, mirrors, runs
+from services.access import Viewer, visible
+from services.hub import Hub
+from services.providers import ProviderSettings, make_provider
+from services.runs import Event, RunWorker, records
+from tests.architecture.declared import (
+    ROOTS,
+    Field,
+    definition_of,
+    fields,
+    is_connection,
+    relations,
+    table_classes,
+)
+from tests.factories import make_answer, make_character, make_tree
+
+# As many parents as the largest call of a batch function in the tests has.
+MOST = 100
+# Rows of a table that are looked through for parents that have something.
+SEARCHED = 2000
+HOLDER = "a server of the tests"
+
+
+class WatchedConnection:
+    """Passes everything on to a connection and notes each statement."""
+
+    def __init__(self, connection: Any, seen: list[str]) -> None:
+        self._connection = connection
+        self._seen = seen
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._connection, name)
+
+        def call(statement: str, *args: Any, **kwargs: Any) -> Any:
+            self._seen.append(statement)
+            return method(statement, *args, **kwargs)
+
+        return call
+
+
+class WatchedDatabase:
+    """Lends reading handles whose statements are noted."""
+
+    def __init__(self, database: Database, seen: list[str]) -> None:
+        self._database = database
+        self._seen = seen
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Reading]:
+        async with self._database.reading() as reading:
+            yield Reading(WatchedConnection(reading._connection, self._seen), reading.cursors)
+
+
+@dataclass(frozen=True)
+class World:
+    """The database, the user to whom everything in it belongs, and one who has nothing."""
+
+    database: Database
+    owner: Viewer
+    stranger: Viewer
+
+    def context(self, seen: list[str] | None = None) -> Context:
+        """An operation of the owner's with fresh loaders; its statements are added to `seen`."""
+        watched = cast("Database", WatchedDatabase(self.database, [] if seen is None else seen))
+        hub = Hub()
+        worker = RunWorker(
+            self.database,
+            hub,
+            make_provider(ProviderSettings(provider="demo")),
+            holder=HOLDER,
+            lease_seconds=60,
+            concurrent_runs=1,
+        )
+        return Context(Engine(Settings(), watched, hub, worker), self.owner)
+
+    async def ask(
+        self, batch: Any, parents: Sequence[Any], arguments: dict[str, Any] | None = None
+    ) -> tuple[list[Any], list[str]]:
+        """The results of a batch function called once, and the statements that it took."""
+        seen: list[str] = []
+        results = await batch(self.context(seen), parents, **(arguments or {}))
+        return list(results), seen
+
+    async def rows(self, table: type[Table], viewer: Viewer) -> list[Any]:
+        """The rows that a viewer may see, at most SEARCHED."""
+        return await self._select(table, visible(table), viewer)
+
+    async def all_rows(self, table: type[Table]) -> list[Any]:
+        """The rows that there are, at most SEARCHED."""
+        return await self._select(table, true(), self.owner)
+
+    async def _select(
+        self, table: type[Table], condition: ColumnElement[bool], viewer: Viewer
+    ) -> list[Any]:
+        wanted = select(*columns(table)).where(condition).limit(param("most", Integer()))
+        statement = compile_statement(wanted, record_class(table))
+        async with self.database.reading() as reading:
+            return await reading.all(
+                statement, viewer=viewer.user_id, sees_all_acts=False, most=SEARCHED
+            )
+
+
+async def build_world(database: Database) -> World:
+    """Make everything."""
+    async with database.writing() as writing:
+        owner = Viewer((await accounts.ensure_user(writing, "owner of a world")).id)
+        stranger = Viewer((await accounts.ensure_user(writing, "stranger to it")).id)
+        for number in range(MOST):
+            await _live(writing, owner, number)
+    return World(database, owner, stranger)
+
+
+async def _live(writing: Writing, owner: Viewer, number: int) -> None:
+    """One of each thing, each of them told apart from those of other calls."""
+    await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
+    character = await make_character(writing, owner, f"Character {number}")
+    tree, *_ = [
+        await make_tree(writing, owner, character, f"Topic {number}.{index}") for index in range(3)
+    ]
+    question, run = await runs.ask_tree(
+        writing, owner, tree.id, None, f"Question {number}?", provider="demo", model=None
+    )
+    answer_id = await _answer(writing, run.id, number)
+    for index in range(2 + number % 3):
+        await make_answer(writing, question, f"Answer {number}.{index}")
+    edited = await writing.insert(
+        TreeNode,
+        tree_id=tree.id,
+        parent_node_id=question.id,
+        node_type=NodeType.CANDIDATE_ANSWER,
+        status=NodeStatus.SOLIDIFIED,
+        realm=question.realm,
+        content=f"Answer {number}, edited",
+        content_version=2,
+        supersedes_node_id=answer_id,
+    )
+    await mirrors.cite(writing, owner, edited.id, question.id, 0, 8)
+    await mirrors.canonize_path(writing, owner, answer_id, Realm.REALITY)
+
+
+async def _answer(writing: Writing, run_id: str, number: int) -> str:
+    """What a server does with a queued run, without its provider; the answer's id."""
+    run = await records.take_next_run(writing, HOLDER, "demo", 60)
+    assert run is not None
+    assert run.id == run_id
+    assert run.node_id is not None
+    payloads: dict[RunEventType, dict[str, Any]] = {
+        RunEventType.RUN_STARTED: {},
+        RunEventType.PHASE_STARTED: {"name": "answer"},
+        RunEventType.TEXT_DELTA: {"channel": "text", "text": "Yes.", "target_id": run.node_id},
+        RunEventType.PHASE_FINISHED: {"name": "answer"},
+        RunEventType.RUN_WARNING: {"code": "TEST", "message": "A warning."},
+        RunEventType.RUN_FINISHED: records.finished_payload(RunStatus.SUCCEEDED, run.node_id, None),
+    }
+    events = [
+        Event(run.id, seq, datetime.now(UTC), type, Visibility.PUBLIC, payload)
+        for seq, (type, payload) in enumerate(payloads.items(), start=1)
+    ]
+    await records.store_events(writing, HOLDER, run.id, events)
+    await records.end_run(
+        writing,
+        run,
+        HOLDER,
+        status=RunStatus.SUCCEEDED,
+        node_status=NodeStatus.SOLIDIFIED,
+        content=f"Yes, {number}.",
+        reasoning="",
+        model="test",
+    )
+    return run.node_id
+
+
+async def _viewers(world: World) -> list[Any]:
+    return [ViewerRow(world.owner) for _ in range(MOST)]
+
+
+# How parents are made of types that are neither rows nor pages nor events.
+OTHER_PARENTS: dict[str, Callable[[World], Awaitable[list[Any]]]] = {"Viewer": _viewers}
+
+
+async def parents_of_type(world: World, name: str) -> list[Any]:
+    """Values of a GraphQL type, as many as there are up to SEARCHED."""
+    origin = getattr(definition_of(name), "origin", None)
+    if name in OTHER_PARENTS:
+        return await OTHER_PARENTS[name](world)
+    if name in table_classes():
+        return await world.rows(table_classes()[name], world.owner)
+    if inspect.isclass(origin) and issubclass(origin, run_types.RunEvent):
+        rows = await world.rows(RunEvent, world.owner)
+        events = [Event.from_row(row) for row in rows]
+        return [event for event in events if cast("Any", origin).is_type_of(event, None)]
+    if is_connection(name):
+        return await _pages(world, name)
+    assert not issubclass(cast("type", origin), Payload), f"{name}: a payload has no relations"
+    raise AssertionError(f"no values of {name} are made: add it to OTHER_PARENTS")
+
+
+async def _pages(world: World, name: str) -> list[Any]:
+    """Pages of one list of many parents, else of a root list, as often as aliases would ask."""
+    for relation in relations():
+        if relation.leads_to == name:
+            parents = await parents_of_type(world, relation.owner)
+            return (await world.ask(relation.batch, parents, sample_arguments(relation)))[0]
+    (root,) = [each for each in fields() if each.owner in ROOTS and each.leads_to == name]
+    return [await root_page(world, root) for _ in range(MOST)]
+
+
+async def root_page(world: World, root: Field, **arguments: Any) -> Page[Any]:
+    """What a root field that is a list answers."""
+    resolver = root.declared.base_resolver.wrapped_func
+    return cast("Page[Any]", await resolver(SimpleNamespace(context=world.context()), **arguments))
+
+
+# Values of required arguments that are not enums, by type and field.
+ARGUMENTS: dict[str, dict[str, Any]] = {}
+
+
+def sample_arguments(relation: Field) -> dict[str, Any]:
+    """A value for each argument that must be given."""
+    given = dict(ARGUMENTS.get(str(relation), {}))
+    for each in relation.arguments:
+        if each.default is inspect.Parameter.empty and each.name not in given:
+            is_enum = inspect.isclass(each.annotation) and issubclass(each.annotation, Enum)
+            assert is_enum, f"{relation} needs a sample of {each.name}: add it to ARGUMENTS"
+            given[each.name] = next(iter(each.annotation))
+    return given
+
+
+def holds_something(result: Any) -> bool:
+    """Whether a batch function found anything for a parent; a flag is an answer either way."""
+    if isinstance(result, Page):
+        return bool(result.nodes)
+    return isinstance(result, bool) or bool(result)
+
+
+async def parents_with_something(world: World, relation: Field) -> list[Any]:
+    """MOST parents for each of which the relation finds something."""
+    candidates = await parents_of_type(world, relation.owner)
+    results, _ = await world.ask(relation.batch, candidates, sample_arguments(relation))
+    fitting = [
+        parent
+        for parent, result in zip(candidates, results, strict=True)
+        if holds_something(result)
+    ]
+    assert len(fitting) >= MOST, (
+        f"{relation} finds something for {len(fitting)} of {len(candidates)} values of "
+        f"{relation.owner}: let tests/architecture/world.py make {MOST} that have something"
+    )
+    return fitting[:MOST]
