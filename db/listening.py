@@ -2,7 +2,7 @@
 
 It is not from the pools. A watchdog asks it for an answer every few seconds, because a connection
 that died on the way says nothing by itself; when it is lost, `on_lost` is called once and a new
-one is made.
+one is made. `on_heard` is called whenever listening begins: what was announced before is lost.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ class Listener:
         channel: str,
         on_message: Callable[[str], None],
         on_lost: Callable[[], None],
+        on_heard: Callable[[], None] = lambda: None,
     ) -> None:
         self._dsn = dsn
         self._channel = channel
         self._on_message = on_message
         self._on_lost = on_lost
+        self._on_heard = on_heard
         self._task: asyncio.Task[None] | None = None
         self._connected = asyncio.Event()
 
@@ -47,6 +49,7 @@ class Listener:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        self._connected.clear()
 
     @property
     def is_connected(self) -> bool:
@@ -74,6 +77,7 @@ class Listener:
                 self._channel, lambda _connection, _pid, _channel, topic: self._on_message(topic)
             )
             self._connected.set()
+            self._on_heard()
             while not lost.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(lost.wait(), WATCHDOG_SECONDS)

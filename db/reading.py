@@ -171,6 +171,12 @@ class Writing(Reading):
         listed = list(rows)
         if not listed:
             return
+        for row in listed:
+            if row.keys() != listed[0].keys():
+                differing = ", ".join(sorted(row.keys() ^ listed[0].keys()))
+                raise ValueError(
+                    f"rows of one insert have the same keys, these differ: {differing}"
+                )
         statement = _insertion(table, tuple(sorted(listed[0])))
         sql = statement.sql.partition(" RETURNING ")[0]
         await self._connection.executemany(sql, [statement.arguments(row) for row in listed])

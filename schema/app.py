@@ -88,7 +88,9 @@ class Server:
         await database.load_secrets()
         await self._sign_in_locally(database)
         hub = Hub()
-        self._listener = Listener(dsn, CHANNEL, hub.publish, lambda: _listener_lost(hub))
+        self._listener = Listener(
+            dsn, CHANNEL, hub.publish, lambda: _listener_lost(hub), hub.publish_all
+        )
         await self._listener.start()
         self._closing.push_async_callback(self._listener.close)
         worker = RunWorker(

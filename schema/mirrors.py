@@ -150,7 +150,8 @@ class MirrorTree(Node):
     )
     path: list[TreeNode] = relation(
         resolve.paths_of_trees,
-        "The nodes from the root to one node; empty when that is not in this tree.",
+        "The nodes from the root to one node, the last 10,000 at most; empty when that is not in "
+        "this tree.",
         arguments={"to": "The last node of the path; the working entry unless said otherwise."},
         ids=["to"],
     )

@@ -80,6 +80,12 @@ class Hub:
         for subscription in self._subscriptions.get(topic, ()):
             subscription.wake()
 
+    def publish_all(self) -> None:
+        """Wake every subscriber: something may have been announced while nobody could hear it."""
+        for subscriptions in self._subscriptions.values():
+            for subscription in subscriptions:
+                subscription.wake()
+
     def interrupt(self, code: str, message: str) -> None:
         """End every open subscription with a retryable error."""
         interruption = Unavailable(message, code)

@@ -126,7 +126,7 @@ def _paths(endpoints: ColumnElement[bool]) -> Any:
     return start.union_all(
         select(start.c.endpoint_id, col(above.id), col(above.parent_node_id), start.c.steps + 1)
         .join(start, col(above.id) == start.c.parent_id)
-        .where(start.c.steps < MAX_PATH)
+        .where(start.c.steps < MAX_PATH - 1)
     )
 
 
@@ -143,7 +143,9 @@ def _path_rows() -> Any:
 async def paths_to_nodes(
     reading: Reading, viewer: Viewer, node_ids: Sequence[str]
 ) -> dict[str, list[TreeNode]]:
-    """The nodes from the root to each node, both included, by the id of the last."""
+    """The nodes from the root to each node, both included, the last MAX_PATH at most, by the id
+    of the last.
+    """
     rows: list[Any] = await reading.all(
         _path_rows(), endpoint_ids=list(dict.fromkeys(node_ids)), **viewer.parameters
     )

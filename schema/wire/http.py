@@ -260,6 +260,14 @@ class GraphQLEndpoint(GraphQL[Any, None]):
                 ) from None
             raise
 
+    async def parse_multipart(self, request: Any) -> Any:
+        """The operation in an upload, its files put where the map says."""
+        try:
+            return await super().parse_multipart(request)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            message = "The body does not follow the GraphQL multipart request specification."
+            raise Refused(400, "BAD_REQUEST", message) from None
+
     def parse_json(self, data: str | bytes) -> Any:
         """A JSON object or list; anything else is refused."""
         parsed = super().parse_json(data)

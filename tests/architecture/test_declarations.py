@@ -47,13 +47,12 @@ def knowledge_of_tables(source: Source) -> list[str]:
         is_of_db = each.top == "db" and not each.leads_into("db.enums")
         if each.top in DATABASE_LIBRARIES or is_of_db:
             found.append(source.at(each.node, f"imports {each.module}"))
-    for node in ast.walk(source.tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and SQL.search(node.value)
-        ):
-            found.append(source.at(node, "holds SQL"))
+    found += [
+        source.at(node, "holds SQL")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if SQL.search(node.value)
+    ]
     return found
 
 

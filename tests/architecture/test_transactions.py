@@ -99,9 +99,12 @@ async def test_the_database_refuses_a_write_through_a_reading_handle(
 
 
 async def test_what_raises_leaves_nothing_behind(world: World) -> None:
-    before = await world.all_rows(Role)
-    with pytest.raises(ZeroDivisionError):
+    async def break_off() -> None:
         async with world.database.writing() as writing:
             await writing.insert(Role, name="member")
             raise ZeroDivisionError
+
+    before = await world.all_rows(Role)
+    with pytest.raises(ZeroDivisionError):
+        await break_off()
     assert await world.all_rows(Role) == before

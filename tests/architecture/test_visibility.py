@@ -20,7 +20,8 @@ from tests.architecture.declared import table_classes, types
 from tests.architecture.sources import Source, imports, method_calls, snippet, sources
 from tests.architecture.world import World
 
-# Service functions that reach the database for nobody in particular, and why they may.
+# Service functions that reach the database for nobody in particular, and why they may. Resolvers
+# may call none of them: an operation always has a viewer.
 WITHOUT_VIEWER = {
     # How a viewer becomes known at all.
     "services.accounts.find_viewer",
@@ -44,7 +45,6 @@ WITHOUT_VIEWER = {
     "services.runs.recovering.recover_lost_run",
     "services.runs.recovering.expire_all_leases",
 }
-# Of those, the ones that resolvers may not call are all: a resolver always has a viewer.
 HANDLES = {"Reading", "Writing", "Database"}
 OWNERS = {"custodian_user_id", "owner_user_id"}
 
@@ -211,7 +211,7 @@ def test_a_comparison_elsewhere_is_noticed() -> None:
         "users = [each.custodian_user_id for each in characters]\n"
         "writing.insert(Character, custodian_user_id=viewer.signed_in_id)\n"
     )
-    assert own_comparisons(snippet(text)) == [
+    assert sorted(own_comparisons(snippet(text))) == [
         "services.sample:1: compares custodian_user_id",
         "services.sample:2: compares owner_user_id",
         "services.sample:3: compares custodian_user_id",

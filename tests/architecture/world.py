@@ -183,8 +183,8 @@ async def _answer(writing: Writing, run_id: str, number: int) -> str:
         RunEventType.RUN_FINISHED: records.finished_payload(RunStatus.SUCCEEDED, run.node_id, None),
     }
     events = [
-        Event(run.id, seq, datetime.now(UTC), type, Visibility.PUBLIC, payload)
-        for seq, (type, payload) in enumerate(payloads.items(), start=1)
+        Event(run.id, seq, datetime.now(UTC), kind, Visibility.PUBLIC, payload)
+        for seq, (kind, payload) in enumerate(payloads.items(), start=1)
     ]
     await records.store_events(writing, HOLDER, run.id, events)
     await records.end_run(

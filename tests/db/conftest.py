@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -19,3 +20,12 @@ async def shared_database(cluster: Cluster) -> AsyncIterator[Database]:
     yield database
     await database.close()
     await cluster.drop(dsn)
+
+
+async def until(claim: Callable[[], Awaitable[bool]], seconds: float) -> None:
+    """Ask again and again until the claim holds; TimeoutError when it does not in time."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if await claim():
+                return
+            await asyncio.sleep(0.01)

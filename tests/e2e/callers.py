@@ -281,15 +281,16 @@ async def _results(lines: aiohttp.StreamReader) -> Any:
     raise EOFError("the stream broke off before its complete event")
 
 
-def dialled(server: ServerProcess, headers: Mapping[str, str] = {}, **given: Any) -> connect:
-    """A WebSocket that has said nothing yet."""
+def dialled(server: ServerProcess | str, headers: Mapping[str, str] = {}, **given: Any) -> connect:
+    """A WebSocket that has said nothing yet, to a server or an address."""
+    address = server if isinstance(server, str) else server.socket_url
     options: dict[str, Any] = {
         "subprotocols": ["graphql-transport-ws"],
         "proxy": None,
         "max_size": None,
         **given,
     }
-    return connect(server.socket_url, additional_headers=dict(headers), **options)
+    return connect(address, additional_headers=dict(headers), **options)
 
 
 @dataclass

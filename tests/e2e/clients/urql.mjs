@@ -29,8 +29,9 @@ if (mutation) print(await client.mutation(mutation.text, mutation.variables));
 if (subscription) {
   await new Promise((resolve) => {
     client.subscription(subscription.text, subscription.variables).subscribe((result) => {
-      print(result);
-      if (result.data?.runEvents.__typename === "RunFinished" || result.error) resolve();
+      // When the stream completes, urql shows the last result once more, marked as the last.
+      if (result.hasNext) print(result);
+      else resolve();
     });
   });
 }

@@ -1,0 +1,5 @@
+"""What no module may do: settings at import. For test_settings.py alone."""
+
+from db.settings import Settings
+
+SETTINGS = Settings()
