@@ -68,7 +68,7 @@ def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
                 "one its own folder with MIRRORGRAPH_DATA_DIR."
             ) from None
         running = _noted_server(cluster)
-        if running is None or running.status != "ready":
+        if running is None or running.status != "ready" or not _works_in(cluster, running):
             lock.close()
             raise DataFolderInUse(
                 f"The database in {data_dir} is starting or stopping: try again in a moment."
@@ -90,23 +90,30 @@ def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
 
 
 def _forget_dead_server(cluster: Path) -> None:
-    """Remove the note of a server that was killed.
+    """Remove the notes of a server that was killed.
 
-    The wheel takes any process with the noted number for the server, but after a restart of the
-    machine or container that may be anybody's.
+    The wheel and PostgreSQL take any process with the noted number for the server, but after a
+    restart of the machine or container that may be anybody's.
     """
-    if _noted_server(cluster) is None:
-        (cluster / "postmaster.pid").unlink(missing_ok=True)
+    noted = _noted_server(cluster)
+    if noted is not None and _works_in(cluster, noted):
+        return
+    folders = {cluster, noted.socket_dir if noted and noted.socket_dir else cluster}
+    for note in [cluster / "postmaster.pid", *(n for f in folders for n in f.glob(".s.PGSQL.*"))]:
+        note.unlink(missing_ok=True)
 
 
 def _noted_server(cluster: Path) -> PostmasterInfo | None:
-    """The server that the folder's note speaks of, where it is really there."""
+    """What the folder's note says; None where there is none, or one that was cut off."""
     try:
-        noted = PostmasterInfo.read_from_pgdata(cluster)
-        # A server works in its own folder; a process that has ended works nowhere.
-        if noted and noted.process and Path(noted.process.cwd()) == cluster:
-            return noted
-    except Exception:
-        # A note that was cut off, no such process, or somebody else's: not our server.
+        return PostmasterInfo.read_from_pgdata(cluster)
+    except (AssertionError, OSError, ValueError):
         return None
-    return None
+
+
+def _works_in(cluster: Path, noted: PostmasterInfo) -> bool:
+    # A server works in its own folder; a process that has ended works nowhere.
+    try:
+        return noted.process is not None and Path(noted.process.cwd()) == cluster
+    except Exception:  # no such process, or somebody else's
+        return False

@@ -15,15 +15,34 @@ from sqlmodel import col
 
 from db.cursors import CursorSigner
 from db.ids import new_id
-from db.reading import Reading, Writing, param, prepare_connection, statement
+from db.reading import (
+    DATABASE_TROUBLE,
+    Reading,
+    Writing,
+    param,
+    prepare_connection,
+    statement,
+)
 from db.tables.accounts import Setting
 
 # Statements per connection that stay prepared; each shape of each list is one.
 _STATEMENT_CACHE = 512
 
 
+# What a driver raises that cannot connect, or not with this address.
+NO_CONNECTION = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError)
+
+
 class DatabaseUnreachable(Exception):
     """The database does not answer; the message is one line without its password."""
+
+
+def unreachable(error: Exception) -> DatabaseUnreachable:
+    """What to tell of an error of NO_CONNECTION."""
+    return DatabaseUnreachable(
+        f"The database does not answer ({type(error).__name__}): check DATABASE_URL, "
+        "or unset it to use the embedded PostgreSQL."
+    )
 
 
 class Database:
@@ -60,7 +79,7 @@ class Database:
         try:
             async with self._reading_pool.acquire(timeout=2) as connection:
                 return bool(await connection.fetchval("SELECT true", timeout=2))
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except DATABASE_TROUBLE:
             return False
 
     async def close(self) -> None:
@@ -98,13 +117,10 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
                 "idle_in_transaction_session_timeout": limits["statement_timeout"],
             },
         )
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+    except NO_CONNECTION as error:
         if reading_pool is not None:
             await reading_pool.close()
-        raise DatabaseUnreachable(
-            f"The database does not answer ({type(error).__name__}): check DATABASE_URL, "
-            "or unset it to use the embedded PostgreSQL."
-        ) from error
+        raise unreachable(error) from error
     return Database(dsn, reading_pool, writing_pool)
 
 

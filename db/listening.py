@@ -14,9 +14,10 @@ from typing import Any
 
 import asyncpg
 
+from db.reading import DATABASE_TROUBLE
+
 WATCHDOG_SECONDS = 5.0
 RETRY_SECONDS = 0.5
-_CONNECTION_TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 class Listener:
@@ -58,7 +59,7 @@ class Listener:
 
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(*_CONNECTION_TROUBLE):
+            with contextlib.suppress(*DATABASE_TROUBLE):
                 await self._listen()
             if self._connected.is_set():
                 self._connected.clear()

@@ -18,6 +18,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from db.engine import NO_CONNECTION, unreachable
 from db.settings import PROJECT_ROOT
 from db.tables import metadata
 
@@ -35,8 +36,11 @@ def newest_revision() -> str:
 
 
 async def current_revision(dsn: str) -> str | None:
-    """The number of the last migration that the database has seen."""
-    connection = await asyncpg.connect(dsn)
+    """The number of the last migration that the database has seen. Raises DatabaseUnreachable."""
+    try:
+        connection = await asyncpg.connect(dsn)
+    except NO_CONNECTION as error:
+        raise unreachable(error) from error
     try:
         if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
             return None
@@ -47,7 +51,7 @@ async def current_revision(dsn: str) -> str | None:
 
 
 async def migrate(dsn: str, revision: str = "head") -> None:
-    """Bring the database to `revision`; raises SchemaTooNew."""
+    """Bring the database to `revision`; raises SchemaTooNew, DatabaseUnreachable."""
     current = await current_revision(dsn)
     newest = newest_revision()
     if current is not None and current > newest:

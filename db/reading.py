@@ -30,6 +30,15 @@ Row = TypeVar("Row")
 TableRow = TypeVar("TableRow", bound=Table)
 Shape = ParamSpec("Shape")
 
+# What a statement may raise because of the connection or the server. The last one is how asyncpg
+# refuses a connection that the server has just ended, until it has seen the end itself.
+DATABASE_TROUBLE = (
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+
 _DIALECT: Any = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 

@@ -35,7 +35,6 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
-        populate_by_name=True,
         # A time-out of infinity or not-a-number would only fail where it is used.
         allow_inf_nan=False,
     )

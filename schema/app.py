@@ -243,9 +243,8 @@ def _middleware(settings: Settings) -> list[Middleware]:
     middleware = []
     if settings.auth is AuthMode.LOCAL:
         # A foreign page that points its own name at this machine must not be let in as the user.
-        middleware.append(
-            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-        )
+        names = ["127.0.0.1", "localhost", "[::1]", settings.host]
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=names))
     if settings.allowed_origins:
         allowed: dict[str, Any] = {
             "allow_origins": settings.allowed_origins,

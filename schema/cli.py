@@ -27,8 +27,20 @@ from services.errors import DomainError
 
 SDL_FILE = PROJECT_ROOT / "schema" / "schema.graphql"
 
+
+class PortTaken(Exception):
+    """The server cannot listen where it was told to; the message is one line."""
+
+
 # What stops a command with one line that says what to do.
-_TOLD = (SettingsError, DataFolderInUse, DatabaseUnreachable, SchemaTooNew, DomainError)
+_TOLD = (
+    SettingsError,
+    DataFolderInUse,
+    DatabaseUnreachable,
+    SchemaTooNew,
+    DomainError,
+    PortTaken,
+)
 
 
 class DrainingServer(uvicorn.Server):
@@ -40,9 +52,16 @@ class DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then print the address."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # how uvicorn says so, having logged the reason
+            raise PortTaken(
+                f"Cannot listen on port {self.config.port} of {self.config.host}: stop what does, "
+                "or choose another with MIRRORGRAPH_PORT."
+            ) from None
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
+            host = f"[{host}]" if ":" in host else host
             print(f"Mirrorgraph is ready at http://{host}:{port}", flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -56,8 +75,6 @@ async def serve(settings: Settings) -> None:
     """Serve until told to stop."""
     app = create_app(settings)
     server: Server = app.state.server
-    # Opened here and not by the lifespan protocol, whose errors would be a page of traceback.
-    await server.open()
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -72,6 +89,8 @@ async def serve(settings: Settings) -> None:
         server_header=False,
     )
     try:
+        # Opened here and not by the lifespan protocol, whose errors would be a page of traceback.
+        await server.open()
         await DrainingServer(config, server).serve()
     finally:
         await server.close()
@@ -200,6 +219,8 @@ def main(arguments: list[str] | None = None) -> int:
     except _TOLD as error:
         print(f"mirrorgraph: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # the server has stopped in order; uvicorn raises it afterwards
+        return 130
     return 0
 
 

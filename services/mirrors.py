@@ -126,7 +126,7 @@ def _paths(endpoints: ColumnElement[bool]) -> Any:
     return start.union_all(
         select(start.c.endpoint_id, col(above.id), col(above.parent_node_id), start.c.steps + 1)
         .join(start, col(above.id) == start.c.parent_id)
-        .where(start.c.steps < MAX_PATH - 1)
+        .where(start.c.steps + 1 < MAX_PATH)
     )
 
 

@@ -21,6 +21,11 @@ def checked_text(value: str, *path: str | int, max_length: int = MAX_TEXT) -> st
     return value
 
 
+def storable(text: str) -> str:
+    """The text without what PostgreSQL cannot hold; halves of surrogate pairs become "?"."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def refuse_unstorable(value: object, path: tuple[str | int, ...]) -> None:
     """Look through text, lists and mappings for what PostgreSQL cannot hold; raises Invalid."""
     if isinstance(value, str):

@@ -254,6 +254,15 @@ def _end_run() -> Any:
 
 
 @statement(RuntimeSeat)
+def _seat_held() -> Any:
+    return (
+        select(*columns(RuntimeSeat))
+        .where(col(RuntimeSeat.character_id) == param("character_id"))
+        .with_for_update()
+    )
+
+
+@statement(RuntimeSeat)
 def _release_seat() -> Any:
     still_used = exists(
         select(1).where(
@@ -292,7 +301,9 @@ async def end_run(
     while the entry is still the answer above the question.
     """
     assert run.node_id is not None
-    # Locks in one order everywhere: run (the caller has it), tree, node.
+    # Locks in one order everywhere: run (the caller has it), seat, tree, node. With the seat held
+    # from here on, no run can be taken up unseen before the seat is given back.
+    await writing.first(_seat_held(), character_id=run.character_id)
     tree = await writing.first(_tree_held(), tree_id=run.tree_id)
     assert tree is not None
     await writing.run(

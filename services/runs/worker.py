@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import asyncpg
 import structlog
 
 from db.engine import Database
 from db.enums import NodeStatus, RunEventType, RunStatus, TextChannel
+from db.reading import DATABASE_TROUBLE
 from db.tables import Character, Run, RunError, TreeNode, User
 from services import mirrors
 from services.access import Viewer, require_row
@@ -27,6 +27,7 @@ from services.runs import records, recovering
 from services.runs.events import Event, LiveLog, cancel_topic_of, topic_of
 from services.runs.prompting import build_messages, character_sheet
 from services.runs.starting import QUEUE_TOPIC
+from services.text import storable
 
 FLUSH_SECONDS = 0.05
 
@@ -34,7 +35,6 @@ logger = structlog.get_logger("mirrorgraph.runs")
 
 _CANCELLED = "cancelled"
 _STOPPING = "stopping"
-_DATABASE_TROUBLE = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class RunWorker:
         while True:
             try:
                 await step()
-            except _DATABASE_TROUBLE as error:
+            except DATABASE_TROUBLE as error:
                 logger.warning("run worker lost the database", error=type(error).__name__)
                 await asyncio.sleep(self._lease_seconds / 10)
 
@@ -190,13 +190,13 @@ class RunWorker:
 
     async def _watch_for_cancel(self, run_id: str, cancellation: Subscription) -> None:
         while True:
-            async with self._database.reading() as reading:
-                if await records.is_cancel_requested(reading, run_id):
-                    self._stop(run_id, _CANCELLED)
-                    return
             try:
+                async with self._database.reading() as reading:
+                    if await records.is_cancel_requested(reading, run_id):
+                        self._stop(run_id, _CANCELLED)
+                        return
                 await cancellation.wait()
-            except Unavailable:
+            except (Unavailable, *DATABASE_TROUBLE):
                 await asyncio.sleep(self._lease_seconds / 3)
 
 
@@ -280,7 +280,7 @@ class _Work:
         try:
             return await answering
         except ProviderError as error:
-            return Outcome(RunStatus.FAILED, error=RunError(error.code, error.message))
+            return Outcome(RunStatus.FAILED, error=RunError(error.code, storable(error.message)))
         except asyncio.CancelledError:
             if not stop.done():
                 raise  # the whole worker is being cancelled, not this answer
@@ -315,7 +315,7 @@ class _Work:
                     node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
                     content="".join(self._texts[TextChannel.TEXT]),
                     reasoning="".join(self._texts[TextChannel.REASONING]),
-                    model=(finished and finished.model)
+                    model=(finished and finished.model and storable(finished.model))
                     or run.model
                     or self._provider.default_model,
                     usage=asdict(finished.usage) if finished and finished.usage else None,
@@ -337,7 +337,7 @@ class _Work:
     async def _emit_text(self, part: TextPart) -> None:
         channel = TextChannel(part.channel)
         # What the database cannot hold is left out of events and answer alike.
-        text = part.text.replace("\0", "").encode("utf-8", "replace").decode()
+        text = storable(part.text)
         if text:
             self._texts[channel].append(text)
             payload = {"channel": channel, "text": text, "target_id": self._run.node_id}
@@ -345,7 +345,7 @@ class _Work:
 
     async def _emit(self, type: RunEventType, payload: dict[str, Any]) -> None:
         while self._log.is_full:
-            await self._flush()
+            await self._try_to_flush()
         self._log.add(self._log.draft(type, payload))
         self._has_unstored.set()
         self._hub.publish(topic_of(self._run.id))
@@ -354,10 +354,14 @@ class _Work:
         while True:
             await self._has_unstored.wait()
             await asyncio.sleep(FLUSH_SECONDS)
-            try:
-                await self._flush()
-            except _DATABASE_TROUBLE as error:
-                logger.warning("events wait for the database", error=type(error).__name__)
+            await self._try_to_flush()
+
+    async def _try_to_flush(self) -> None:
+        try:
+            await self._flush()
+        except DATABASE_TROUBLE as error:
+            logger.warning("events wait for the database", error=type(error).__name__)
+            await asyncio.sleep(FLUSH_SECONDS)
 
     async def _flush(self) -> None:
         # Shielded: a transaction that is cancelled may be committed all the same, and then its

@@ -154,6 +154,26 @@ async def test_a_terminated_connection_is_told_once_and_made_again(
             assert ears.losses == losses
 
 
+async def test_a_connection_that_ends_under_a_question_is_made_again(
+    listening_dsn: str, server: Server, hasty: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What asyncpg says to a question between the server's last word and the end of the line."""
+
+    async def refuse(*arguments: object, **options: object) -> None:
+        raise asyncpg.InternalClientError("cannot switch to state 12")
+
+    ears = Ears()
+    async with heard(listening_dsn, ears) as listener:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "fetchval", refuse)
+            async with asyncio.timeout(2 * hasty + 1):
+                await ears.lost.wait()
+        async with asyncio.timeout(5):
+            await listener._connected.wait()
+        await server.announce("after the loss")
+        assert await ears.next() == "after the loss"
+
+
 async def test_a_connection_that_goes_quiet_is_found_by_the_watchdog(
     listening_dsn: str, server: Server, hasty: float
 ) -> None:

@@ -16,7 +16,7 @@ from sqlmodel import col
 from db.cursors import CursorSigner
 from db.engine import Database
 from db.enums import EmbryoStatus, Origin, UserStatus
-from db.ids import PREFIXES, new_id, parse_id
+from db.ids import new_id, parse_id
 from db.reading import (
     Record,
     Statement,
@@ -442,4 +442,3 @@ def _users_of_ids() -> Any:
 def test_handles_share_the_signer_of_cursors() -> None:
     signer = CursorSigner(b"s")
     assert Writing(None, signer).cursors is signer
-    assert {each.table for each in PREFIXES.values()} >= {"users", "settings"}

@@ -7,7 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +22,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.acceptance import document
-from tests.conftest import ServerProcess
+from tests.conftest import ROOT, ServerProcess
 
 # Longer than anything here takes on a slow machine: a test that hits it has failed.
 PATIENCE = 30.0
@@ -434,6 +436,25 @@ async def node_lines(script: str, **arguments: Any) -> AsyncIterator[Json]:
         await complaints
 
 
+async def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
+    """A command of the server: its exit status and what it printed to both outputs."""
+    base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "schema.cli",
+        *arguments,
+        cwd=ROOT,
+        env={**base, "MIRRORGRAPH_PORT": "0", **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE):
+        printed, complained = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, printed.decode(), complained.decode()
+
+
 class Ledger:
     """The database behind a server, looked at from outside."""
 
@@ -453,6 +474,14 @@ class Ledger:
         connection = await asyncpg.connect(self.dsn)
         try:
             return await connection.fetchval(sql, *values)
+        finally:
+            await connection.close()
+
+    async def run(self, sql: str, *values: Any) -> None:
+        """Change something behind the server's back."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            await connection.execute(sql, *values)
         finally:
             await connection.close()
 

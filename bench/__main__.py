@@ -1,0 +1,83 @@
+"""`python -m bench seed N` and `python -m bench run [--rounds R] [--scale N]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+import orjson
+
+from bench import generator, measure
+from bench.report import table
+from db.embedded import DataFolderInUse
+from db.engine import Database, DatabaseUnreachable
+from db.migrating import SchemaTooNew
+from db.settings import SettingsError, load_settings
+from schema.cli import with_database
+
+DEFAULT_SCALE = 100_000
+# Growth is measured from here.
+BASE_SCALE = 1_000
+
+# What stops a command with one line that says what to do.
+_TOLD = (SettingsError, DataFolderInUse, DatabaseUnreachable, SchemaTooNew, RuntimeError)
+
+
+def _say(text: str) -> None:
+    print(f"\r{text:40}", end="", file=sys.stderr, flush=True)
+
+
+async def _seed(nodes: int) -> None:
+    async def work(database: Database) -> None:
+        seed = await generator.unused_seed(database)
+        character = await generator.fill(
+            database, nodes, seed=seed, progress=lambda done: _say(f"{done:,} of {nodes:,} nodes")
+        )
+        print(f"\nThe local user's new character {character} has {nodes:,} nodes.")
+
+    await with_database(load_settings(), work)
+
+
+async def _run(rounds: int, seconds: float, scale: int | None) -> None:
+    path = await measure.run(
+        rounds=rounds,
+        seconds=seconds,
+        nodes=scale or DEFAULT_SCALE,
+        base=BASE_SCALE if scale is not None else None,
+        say=_say,
+    )
+    print(f"\n\n{table(orjson.loads(path.read_bytes()))}\n\nwritten to {path}")
+
+
+def _nodes(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 10_000_000:
+        raise argparse.ArgumentTypeError("a number of nodes between 1 and 10,000,000")
+    return number
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    parser = argparse.ArgumentParser(prog="bench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    seed = commands.add_parser("seed", help="fill the server's database")
+    seed.add_argument("nodes", type=_nodes)
+    run = commands.add_parser("run", help="measure, on a database of its own")
+    run.add_argument("--rounds", type=int, default=5)
+    run.add_argument("--seconds", type=float, default=4, help="length of each round's parts")
+    run.add_argument("--scale", type=_nodes, help="nodes; also measures growth up to here")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "seed":
+            asyncio.run(_seed(given.nodes))
+        else:
+            asyncio.run(_run(given.rounds, given.seconds, given.scale))
+    except _TOLD as error:
+        print(f"\nbench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

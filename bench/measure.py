@@ -1,0 +1,286 @@
+"""Measures: equal answers first, then rounds in which the servers take turns, then the sums.
+
+Only what was measured in the same round is compared, so a neighbour on the machine disturbs both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import orjson
+
+from bench import generator
+from bench.load import CONNECTIONS, Load, generator_name, load
+from bench.servers import CONTENDERS, MIRRORGRAPH, Served, serving
+from bench.workloads import W1, WORKLOADS, Workload
+from db.embedded import EmbeddedPostgres, start_embedded
+from db.engine import open_database
+from db.migrating import migrate
+
+FOLDER = Path(__file__).resolve().parent
+# Changes with the generator, so that databases of an older one are not measured.
+_GENERATION = 1
+_WARM_UP_SECONDS = 3.0
+_COUNTED_REQUESTS = 100
+# Trees that are asked for in turn.
+_TREES_ASKED = 50
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Measured:
+    """The rounds of one workload, by server."""
+
+    loads: dict[str, list[Load]] = field(default_factory=dict)
+    # Milliseconds of the server's processor time for each request, round by round.
+    processor: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, name: str, load: Load, processor: float | None) -> None:
+        """Note one server's part of a round."""
+        self.loads.setdefault(name, []).append(load)
+        if processor is not None:
+            milliseconds = processor / load.requests * 1000
+            self.processor.setdefault(name, []).append(milliseconds)
+
+    def ratios(self, one: str, other: str) -> list[float]:
+        """How many times the rate of `other` that of `one` was, round by round."""
+        pairs = zip(self.loads[one], self.loads[other], strict=True)
+        return [mine.rate / theirs.rate for mine, theirs in pairs]
+
+    def summary(self) -> dict[str, Any]:
+        """Medians and spread, and the first server against each of the others."""
+        first, *others = self.loads
+        summed: dict[str, Any] = {}
+        for other in others:
+            summed[f"vs_{other}"] = round(statistics.median(self.ratios(first, other)), 3)
+            summed[f"vs_{other}_rounds"] = [round(r, 3) for r in self.ratios(first, other)]
+        summed["servers"] = {
+            name: {
+                "requests_per_second": _spread([each.rate for each in loads]),
+                "median_milliseconds": _spread([each.median * 1000 for each in loads]),
+                "p99_milliseconds": _spread([each.p99 * 1000 for each in loads]),
+                "processor_milliseconds": _spread(self.processor.get(name, [])),
+            }
+            for name, loads in self.loads.items()
+        }
+        return summed
+
+
+def _spread(values: Sequence[float]) -> dict[str, float] | None:
+    if not values:
+        return None
+    return {
+        "median": round(statistics.median(values), 3),
+        "least": round(min(values), 3),
+        "most": round(max(values), 3),
+    }
+
+
+async def run(*, rounds: int, seconds: float, nodes: int, base: int | None, say: Say) -> Path:
+    """Measure on `nodes` nodes, and the growth of W1 from `base`; where the result was written."""
+    result: dict[str, Any] = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": _machine(),
+        "load_generator": generator_name(),
+        "connections": CONNECTIONS,
+        "rounds": rounds,
+        "seconds": seconds,
+        "nodes": nodes,
+    }
+    embedded = start_embedded(FOLDER / "work", exclusively=True)
+    try:
+        dsn = await _prepared(embedded, nodes, say)
+        result["postgresql"] = await _version(dsn)
+        async with contextlib.AsyncExitStack() as running:
+            servers = [
+                await running.enter_async_context(serving(contender, dsn))
+                for contender in CONTENDERS
+            ]
+            trees = await _tree_ids(dsn)
+            await _check_equal(servers, trees)
+            say("The answers of all servers are equal.")
+            result["workloads"] = {}
+            for workload in WORKLOADS:
+                measured = await _measure(servers, workload, trees, rounds, seconds, say)
+                summary = measured.summary()
+                summary["response_bytes"] = await _response_bytes(servers[0], workload, trees[0])
+                result["workloads"][workload.name] = summary
+            result["peak_memory_mib"] = {each.name: each.peak_memory() for each in servers}
+        for workload in WORKLOADS:
+            count = await _statements(embedded, dsn, workload, trees[0])
+            result["workloads"][workload.name]["statements_per_request"] = count
+        if base is not None:
+            small = await _prepared(embedded, base, say)
+            growth = await _growth(small, dsn, rounds, seconds, say)
+            result["growth"] = {"W1": {"from": base, "to": nodes, **growth}}
+    finally:
+        embedded.stop()
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    path = FOLDER / "results" / f"{stamp}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
+    return path
+
+
+async def _prepared(embedded: EmbeddedPostgres, nodes: int, say: Say) -> str:
+    """A database with so many nodes; one that an earlier run has filled is used again."""
+    name = f"bench_{_GENERATION}_{nodes}"
+    dsn = embedded.dsn.replace("/postgres?", f"/{name}?")
+    connection: Any = await asyncpg.connect(embedded.dsn)
+    try:
+        if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
+            # Its comment is written last: without it the filling was cut off.
+            sql = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1"
+            if await connection.fetchval(sql, name) == "filled":
+                await migrate(dsn)
+                return dsn
+            await connection.execute(f"DROP DATABASE {name}")
+        await connection.execute(f"CREATE DATABASE {name}")
+        await migrate(dsn)
+        database = await open_database(dsn, pool_size=2, statement_timeout=600)
+        try:
+            # The key that signs cursors must be there before both servers read it.
+            await database.load_secrets()
+            await generator.fill(
+                database, nodes, progress=lambda done: say(f"{done:,} of {nodes:,} nodes")
+            )
+        finally:
+            await database.close()
+        await connection.execute(f"COMMENT ON DATABASE {name} IS 'filled'")
+    finally:
+        await connection.close()
+    return dsn
+
+
+async def _tree_ids(dsn: str) -> list[str]:
+    connection: Any = await asyncpg.connect(dsn)
+    try:
+        rows = await connection.fetch(
+            "SELECT id FROM mirror_trees ORDER BY md5(id) LIMIT $1", _TREES_ASKED
+        )
+        return [row["id"] for row in rows]
+    finally:
+        await connection.close()
+
+
+async def _check_equal(servers: Sequence[Served], trees: Sequence[str]) -> None:
+    for workload in WORKLOADS:
+        for tree in trees:
+            expected, *others = [await each.answer(workload.body(tree)) for each in servers]
+            for server, answer in zip(servers[1:], others, strict=True):
+                if answer != expected:
+                    raise RuntimeError(
+                        f"{servers[0].name} and {server.name} answer {workload.name} differently: "
+                        f"{orjson.dumps(expected)[:500]!r} and {orjson.dumps(answer)[:500]!r}"
+                    )
+
+
+async def _response_bytes(server: Served, workload: Workload, tree: str) -> int:
+    return len(orjson.dumps(await server.answer(workload.body(tree))))
+
+
+async def _measure(
+    servers: Sequence[Served],
+    workload: Workload,
+    trees: Sequence[str],
+    rounds: int,
+    seconds: float,
+    say: Say,
+) -> Measured:
+    bodies = workload.bodies(trees)
+    for server in servers:
+        await load(server.url, bodies, _WARM_UP_SECONDS)
+    measured = Measured({each.name: [] for each in servers})
+    for number in range(rounds):
+        say(f"{workload.name}, round {number + 1} of {rounds}")
+        # Each goes first as often as the others.
+        turn = number % len(servers)
+        for server in [*servers[turn:], *servers[:turn]]:
+            before = server.processor_seconds()
+            stretch = await load(server.url, bodies, seconds)
+            after = server.processor_seconds()
+            used = after - before if before is not None and after is not None else None
+            measured.add(server.name, stretch, used)
+    return measured
+
+
+async def _growth(small: str, large: str, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
+    """How many times longer W1 takes on the larger database, in paired rounds."""
+    ratios = []
+    async with (
+        serving(MIRRORGRAPH, small) as with_small,
+        serving(MIRRORGRAPH, large) as with_large,
+    ):
+        pair = [
+            (with_small, W1.bodies(await _tree_ids(small))),
+            (with_large, W1.bodies(await _tree_ids(large))),
+        ]
+        for server, bodies in pair:
+            await load(server.url, bodies, _WARM_UP_SECONDS)
+        for number in range(rounds):
+            say(f"growth of W1, round {number + 1} of {rounds}")
+            medians = {}
+            for server, bodies in pair if number % 2 == 0 else pair[::-1]:
+                medians[server] = (await load(server.url, bodies, seconds)).median
+            ratios.append(medians[with_large] / medians[with_small])
+    return {"latency": round(statistics.median(ratios), 3), "rounds": [round(r, 3) for r in ratios]}
+
+
+async def _statements(
+    embedded: EmbeddedPostgres, dsn: str, workload: Workload, tree: str
+) -> float | None:
+    """SQL statements of the server for one request, counted in the database's own log."""
+    log = FOLDER / "work" / "postgres" / "log"
+    async with _every_statement_logged(embedded, dsn), serving(MIRRORGRAPH, dsn) as server:
+        # Statements are prepared once for each connection, and one request at a time needs one.
+        await server.answer(workload.body(tree))
+        begin = log.stat().st_size
+        for _ in range(_COUNTED_REQUESTS):
+            await server.answer(workload.body(tree))
+        with log.open("rb") as lines:
+            lines.seek(begin)
+            count = sum(b"LOG:  execute " in line or b"LOG:  statement" in line for line in lines)
+    return round(count / _COUNTED_REQUESTS, 1)
+
+
+@contextlib.asynccontextmanager
+async def _every_statement_logged(embedded: EmbeddedPostgres, dsn: str) -> AsyncIterator[None]:
+    name = dsn.rpartition("/")[2] if "?" not in dsn else dsn.partition("?")[0].rpartition("/")[2]
+    connection: Any = await asyncpg.connect(embedded.dsn)
+    try:
+        await connection.execute(f"ALTER DATABASE {name} SET log_statement = 'all'")
+        try:
+            yield
+        finally:
+            await connection.execute(f"ALTER DATABASE {name} RESET log_statement")
+    finally:
+        await connection.close()
+
+
+async def _version(dsn: str) -> str:
+    connection: Any = await asyncpg.connect(dsn)
+    try:
+        return str(await connection.fetchval("SHOW server_version"))
+    finally:
+        await connection.close()
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        # What others did on the machine just before.
+        "load_average": round(os.getloadavg()[0], 2),
+    }

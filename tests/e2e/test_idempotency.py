@@ -1,0 +1,351 @@
+"""The Idempotency-Key header makes a mutation safe to repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.e2e.callers import (
+    CARD_IMPORT,
+    CHECKLIST,
+    EMBRYO_ACTIVATE,
+    EMBRYO_CREATE,
+    PREFLIGHT,
+    TREE_ASK,
+    Answer,
+    Caller,
+    Json,
+    Ledger,
+    command,
+)
+
+pytestmark = pytest.mark.xdist_group("idempotency")
+
+CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
+OTHER_CARD = CARD.replace(b"Nell", b"Nora")
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return {"MIRRORGRAPH_AUTH": "token"}
+
+
+async def signed_in(caller: Caller, dsn: str, name: str) -> Caller:
+    """A person with a token."""
+    _, printed, _ = await command("user", name, DATABASE_URL=dsn)
+    return caller.as_(printed.split()[-1])
+
+
+@pytest.fixture(scope="module")
+async def owner(caller: Caller, server_dsn: str) -> Caller:
+    return await signed_in(caller, server_dsn, "owner")
+
+
+@pytest.fixture(scope="module")
+async def stranger(caller: Caller, server_dsn: str) -> Caller:
+    return await signed_in(caller, server_dsn, "stranger")
+
+
+def keyed() -> dict[str, str]:
+    """A header with a new key."""
+    return {"Idempotency-Key": str(uuid.uuid4())}
+
+
+# How to send a mutation twice: with the same headers it is the same request, `differently` another.
+Send = Callable[..., Awaitable[Answer]]
+
+
+async def card_import(owner: Caller) -> Send:
+    async def send(headers: dict[str, str], *, differently: bool = False) -> Answer:
+        card = OTHER_CARD if differently else CARD
+        return await owner.upload(card, headers={**PREFLIGHT, **headers})
+
+    return send
+
+
+def operation_of(
+    owner: Caller, query: str, variables: Json, other: Json, operation: str | None = None
+) -> Send:
+    async def send(headers: dict[str, str], *, differently: bool = False) -> Answer:
+        given = {**variables, **(other if differently else {})}
+        return await owner.post(query, given, operation, headers)
+
+    return send
+
+
+async def embryo_create(owner: Caller) -> Send:
+    return operation_of(
+        owner, EMBRYO_CREATE, {"identity": {"name": "Ada"}}, {"identity": {"name": "Eda"}}
+    )
+
+
+async def embryo_activate(owner: Caller) -> Send:
+    embryos = [(await owner.upload(CARD)).data["cardImport"]["embryo"]["id"] for _ in range(2)]
+    given = {"id": embryos[0], "confirmed": CHECKLIST}
+    return operation_of(owner, EMBRYO_ACTIVATE, given, {"id": embryos[1]})
+
+
+async def tree_create(owner: Caller) -> Send:
+    given = {"character": await owner.create_character(), "topic": "Once"}
+    return operation_of(owner, TREE_ASK, given, {"topic": "Twice"}, "TreeCreate")
+
+
+async def tree_ask(owner: Caller) -> Send:
+    given = {"tree": await owner.create_tree(), "parent": None, "text": "Once?"}
+    return operation_of(owner, TREE_ASK, given, {"text": "Twice?"}, "TreeAsk")
+
+
+MUTATIONS = [card_import, embryo_create, embryo_activate, tree_create, tree_ask]
+MADE = {
+    "cardImport": "embryo_drafts",
+    "embryoCreate": "embryo_drafts",
+    "embryoActivate": "characters",
+    "treeCreate": "mirror_trees",
+    "treeAsk": "runs",
+}
+
+
+def payload_of(answer: Answer) -> tuple[str, Json]:
+    ((name, payload),) = answer.data.items()
+    return name, payload
+
+
+def ids_of(payload: Json) -> dict[str, str]:
+    """The ids of what a payload holds."""
+    return {
+        name: value["id"]
+        for name, value in payload.items()
+        if isinstance(value, dict) and "id" in value
+    }
+
+
+def assert_refused(answer: Answer, code: str, message: str) -> None:
+    _, payload = payload_of(answer)
+    assert payload.pop("errors") == [{"code": code, "message": message, "path": []}]
+    assert set(payload.values()) == {None}
+
+
+def assert_reused(answer: Answer) -> None:
+    assert_refused(
+        answer,
+        "IDEMPOTENCY_KEY_REUSED",
+        "This Idempotency-Key was used for another request: send a new key.",
+    )
+
+
+async def count(ledger: Ledger, table: str) -> int:
+    return int(await ledger.value(f"SELECT count(*) FROM {table}"))
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+async def test_a_repeat_answers_as_the_first_time_and_does_nothing(
+    owner: Caller, ledger: Ledger, mutation: Callable[[Caller], Awaitable[Send]]
+) -> None:
+    send = await mutation(owner)
+    headers = keyed()
+    first = await send(headers)
+    name, payload = payload_of(first)
+    assert payload["errors"] == []
+    if name == "treeAsk":
+        # What runs by itself must have come to rest before tables are compared.
+        await owner.follow(payload["run"]["id"])
+    before = await ledger.fingerprint()
+    for _ in range(2):
+        again = payload_of(await send(headers))[1]
+        assert ids_of(again) == ids_of(payload) != {}
+        assert again["errors"] == []
+        if name == "cardImport":
+            assert again == payload
+    assert await ledger.fingerprint() == before
+    # Without a key, or with another one, it is done again where that makes sense.
+    if name in ("cardImport", "embryoCreate", "treeCreate"):
+        for other in ({}, keyed()):
+            assert ids_of(payload_of(await send(other))[1]) != ids_of(payload)
+
+
+async def test_a_repeat_shows_the_rows_as_they_are_now(owner: Caller) -> None:
+    send = await tree_ask(owner)
+    headers = keyed()
+    _, first = payload_of(await send(headers))
+    assert first["run"]["status"] == "QUEUED"
+    await owner.follow(first["run"]["id"])
+    _, again = payload_of(await send(headers))
+    assert again["run"] == {**first["run"], "status": "SUCCEEDED"}
+    assert again["question"] == first["question"]
+
+
+async def test_a_repeated_import_gives_its_warnings_again(owner: Caller) -> None:
+    card = b'{"name": "Old", "description": "A card of the first version.", "first_mes": 5}'
+    headers = {**PREFLIGHT, **keyed()}
+    first, again = [payload_of(await owner.upload(card, headers=headers))[1] for _ in range(2)]
+    assert first["errors"] == []
+    assert first["warnings"] != []
+    assert again == first
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+async def test_another_request_under_a_used_key_is_refused(
+    owner: Caller, ledger: Ledger, mutation: Callable[[Caller], Awaitable[Send]]
+) -> None:
+    send = await mutation(owner)
+    headers = keyed()
+    name, first = payload_of(await send(headers))
+    if name == "treeAsk":
+        await owner.follow(first["run"]["id"])
+    before = await ledger.fingerprint()
+    assert_reused(await send(headers, differently=True))
+    assert await ledger.fingerprint() == before
+    assert ids_of(payload_of(await send(headers))[1]) == ids_of(first)
+
+
+async def test_another_mutation_document_or_operation_is_another_request(
+    owner: Caller, ledger: Ledger
+) -> None:
+    character = await owner.create_character()
+    headers = keyed()
+    given = {"character": character, "topic": "Once"}
+    assert payload_of(await owner.post(TREE_ASK, given, "TreeCreate", headers))[1]["errors"] == []
+    before = await ledger.fingerprint()
+    spaced = TREE_ASK.replace("TreeCreate(", "TreeCreate (")
+    assert_reused(await owner.post(spaced, given, "TreeCreate", headers))
+    assert_reused(await owner.post(EMBRYO_CREATE, {"identity": {"name": "X"}}, None, headers))
+    assert await ledger.fingerprint() == before
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+async def test_at_the_same_moment_it_is_done_once_and_all_answers_are_equal(
+    owner: Caller, ledger: Ledger, mutation: Callable[[Caller], Awaitable[Send]]
+) -> None:
+    send = await mutation(owner)
+    headers = keyed()
+    tables = {name: await count(ledger, name) for name in set(MADE.values())}
+    answers = await asyncio.gather(*(send(headers) for _ in range(6)))
+    payloads = [payload_of(each)[1] for each in answers]
+    assert [each["errors"] for each in payloads] == [[]] * 6
+    assert [ids_of(each) for each in payloads] == [ids_of(payloads[0])] * 6
+    made = MADE[payload_of(answers[0])[0]]
+    assert {name: await count(ledger, name) for name in tables} == {
+        **tables,
+        made: tables[made] + 1,
+    }
+    kept = await ledger.value("SELECT count(*) FROM idempotency WHERE key = $1", *headers.values())
+    assert kept == 1
+
+
+async def test_of_two_different_requests_at_the_same_moment_one_is_done(
+    owner: Caller, ledger: Ledger
+) -> None:
+    send = await tree_create(owner)
+    headers = keyed()
+    before = await count(ledger, "mirror_trees")
+    answers = await asyncio.gather(send(headers), send(headers, differently=True))
+    refused = [each for each in answers if payload_of(each)[1]["errors"]]
+    assert len(refused) == 1
+    assert_reused(refused[0])
+    assert await count(ledger, "mirror_trees") == before + 1
+
+
+async def test_a_refused_mutation_keeps_no_key(owner: Caller, ledger: Ledger) -> None:
+    tree = await owner.create_tree()
+    headers = keyed()
+    before = await ledger.fingerprint()
+    given = {"tree": tree, "parent": None, "text": " "}
+    refused = await owner.post(TREE_ASK, given, "TreeAsk", headers)
+    assert [each["code"] for each in payload_of(refused)[1]["errors"]] == ["TEXT_EMPTY"]
+    card = await owner.upload(b"no card", headers={**PREFLIGHT, **headers})
+    assert payload_of(card)[1]["embryo"] is None
+    assert await ledger.fingerprint() == before
+    # So the mended request may use it.
+    mended = await owner.post(TREE_ASK, {**given, "text": "Well?"}, "TreeAsk", headers)
+    assert payload_of(mended)[1]["errors"] == []
+
+
+async def test_a_document_with_two_mutations_is_repeated_as_a_whole(
+    owner: Caller, ledger: Ledger
+) -> None:
+    document = """
+    mutation($character: ID!) {
+      one: treeCreate(input: { characterId: $character, topic: "One" }) { tree { id topic } }
+      two: treeCreate(input: { characterId: $character, topic: "Two" }) { tree { id topic } }
+    }
+    """
+    given = {"character": await owner.create_character()}
+    headers = keyed()
+    first = (await owner.post(document, given, None, headers)).data
+    assert [first[name]["tree"]["topic"] for name in ("one", "two")] == ["One", "Two"]
+    before = await ledger.fingerprint()
+    assert (await owner.post(document, given, None, headers)).data == first
+    assert await ledger.fingerprint() == before
+
+
+async def test_a_key_belongs_to_its_user(owner: Caller, stranger: Caller) -> None:
+    headers = {**PREFLIGHT, **keyed()}
+    mine = payload_of(await owner.upload(CARD, headers=headers))[1]
+    theirs = payload_of(await stranger.upload(CARD, headers=headers))[1]
+    other = payload_of(await stranger.upload(OTHER_CARD, headers={**PREFLIGHT, **keyed()}))[1]
+    assert [each["errors"] for each in (mine, theirs, other)] == [[], [], []]
+    assert len({each["embryo"]["id"] for each in (mine, theirs, other)}) == 3
+    assert payload_of(await owner.upload(CARD, headers=headers))[1] == mine
+    assert payload_of(await stranger.upload(CARD, headers=headers))[1] == theirs
+
+
+async def test_a_key_is_forgotten_after_a_day(owner: Caller, ledger: Ledger) -> None:
+    send = await tree_create(owner)
+    headers = keyed()
+    first = ids_of(payload_of(await send(headers))[1])
+    age = "UPDATE idempotency SET created_at = created_at - $2::interval WHERE key = $1"
+    (key,) = headers.values()
+    await ledger.run(age.replace("$2", "'23 hours'"), key)
+    assert ids_of(payload_of(await send(headers))[1]) == first
+    await ledger.run(age.replace("$2", "'2 hours'"), key)
+    assert ids_of(payload_of(await send(headers, differently=True))[1]) != first
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "tab\tinside"])
+async def test_a_bad_key_is_refused_and_nothing_is_done(
+    owner: Caller, ledger: Ledger, key: str
+) -> None:
+    send = await tree_create(owner)
+    before = await ledger.fingerprint()
+    assert_refused(
+        await send({"Idempotency-Key": key}),
+        "INVALID_IDEMPOTENCY_KEY",
+        "An Idempotency-Key has 1 to 200 printable characters.",
+    )
+    assert await ledger.fingerprint() == before
+
+
+async def test_a_key_of_200_characters_is_taken(owner: Caller) -> None:
+    send = await tree_create(owner)
+    headers = {"Idempotency-Key": uuid.uuid4().hex.ljust(200, "x")}
+    first, again = [ids_of(payload_of(await send(headers))[1]) for _ in range(2)]
+    assert first == again
+
+
+async def test_a_query_does_not_use_a_key_up(owner: Caller, ledger: Ledger) -> None:
+    headers = keyed()
+    before = await ledger.fingerprint()
+    for query in ("{ viewer { roles } }", "{ viewer { user { name } } }"):
+        assert (await owner.post(query, headers=headers)).status == 200
+    assert await ledger.fingerprint() == before
+    answer = await owner.upload(CARD, headers={**PREFLIGHT, **headers}, query=CARD_IMPORT)
+    assert payload_of(answer)[1]["errors"] == []
+
+
+async def test_a_key_works_for_a_mutation_asked_for_as_a_stream(owner: Caller) -> None:
+    send = await tree_create(owner)
+    headers = {**keyed(), "Accept": "text/event-stream"}
+    first, again = [await send(headers) for _ in range(2)]
+    assert first.body == again.body
+    assert '"topic":"Once"' in first.body
+
+
+async def test_a_key_in_a_handshake_is_no_key_of_a_sockets_operations(owner: Caller) -> None:
+    """All operations of a socket would share it."""
+    given = {"character": await owner.create_character(), "topic": "Once"}
+    async with owner.socket(**keyed()) as socket:
+        made = [await socket.ask(TREE_ASK, given, "TreeCreate") for _ in range(2)]
+    assert len({each["treeCreate"]["tree"]["id"] for each in made}) == 2

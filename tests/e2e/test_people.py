@@ -1,0 +1,441 @@
+"""Token mode: the same requests as the owner of things, as somebody else, and as nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.conftest import ServerProcess
+from tests.e2e.callers import (
+    CHANGES,
+    CHECKLIST,
+    EMBRYO_ACTIVATE,
+    EMBRYO_CREATE,
+    PATIENCE,
+    RUN_EVENTS,
+    TREE_ASK,
+    TREE_PAGE,
+    Caller,
+    Json,
+    Ledger,
+    command,
+    dialled,
+    numbers_of,
+)
+
+pytestmark = pytest.mark.xdist_group("people")
+
+VIEWER = "{ viewer { user { name } roles } }"
+CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return {"MIRRORGRAPH_AUTH": "token"}
+
+
+async def make_user(dsn: str, name: str, *options: str) -> tuple[str, str]:
+    """The id and a fresh token of a user, as an administrator makes them."""
+    status, printed, complaint = await command("user", name, *options, DATABASE_URL=dsn)
+    assert (status, complaint) == (0, "")
+    user, token = printed.splitlines()
+    assert user.endswith(f" ({name})")
+    return user.split()[1], token.split()[1]
+
+
+@dataclass
+class World:
+    """What the owner has: one of everything, by kind."""
+
+    owner: Caller
+    stranger: Caller
+    auditor: Caller
+    owner_id: str
+    ids: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, kind: str) -> str:
+        return self.ids[kind]
+
+
+@pytest.fixture(scope="module")
+async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: Ledger) -> World:
+    (owner_id, owner), (_, stranger), (_, auditor) = await asyncio.gather(
+        make_user(server_dsn, "Olga"),
+        make_user(server_dsn, "Sten"),
+        make_user(server_dsn, "Aud", "--role", "auditor"),
+    )
+    world = World(caller.as_(owner), caller.as_(stranger), caller.as_(auditor), owner_id)
+    mine = world.owner
+    draft = await mine.ask(EMBRYO_CREATE, {"identity": {"name": "Draft"}})
+    character = await mine.create_character(name="Olga's")
+    begun = await mine.begin("Mine?", await mine.create_tree(character))
+    answer = (await mine.follow(begun.run))[-1]["node"]["id"]
+    # What no mutation makes yet comes from outside.
+    citation = "cite_" + "0" * 26
+    await ledger.run(
+        "INSERT INTO citations (id, node_id, target_kind, target_json, quote, source_id,"
+        " source_version) VALUES ($1, $2, 'text_range', '{}', 'Mine', $3, 1)",
+        citation,
+        answer,
+        begun.question,
+    )
+    canonization = "canon_" + "0" * 26
+    await ledger.run(
+        "INSERT INTO canonizations (id, tree_id, scope, endpoint_node_id, path_length,"
+        " snapshot_digest, confirmed_by_user_id) VALUES ($1, $2, 'reality', $3, 2, 'x', $4)",
+        canonization,
+        begun.tree,
+        answer,
+        owner_id,
+    )
+    act = await ledger.value("SELECT id FROM audit_events WHERE actor_user_id = $1", owner_id)
+    seat = await ledger.value("SELECT id FROM runtime_seats WHERE character_id = $1", character)
+    world.ids = {
+        "EmbryoDraft": draft["embryoCreate"]["embryo"]["id"],
+        "Character": character,
+        "MirrorTree": begun.tree,
+        "TreeNode": answer,
+        "Run": begun.run,
+        "Citation": citation,
+        "Canonization": canonization,
+        "User": owner_id,
+        "AuditEvent": act,
+        "RuntimeSeat": seat,
+        "question": begun.question,
+    }
+    return world
+
+
+KINDS = (
+    "EmbryoDraft",
+    "Character",
+    "MirrorTree",
+    "TreeNode",
+    "Run",
+    "Citation",
+    "Canonization",
+    "User",
+    "AuditEvent",
+    "RuntimeSeat",
+)
+NOTHING = {"nodes": [], "totalCount": 0}
+
+
+async def test_everybody_is_who_their_token_says(world: World) -> None:
+    people = [
+        (world.owner, "Olga", []),
+        (world.stranger, "Sten", []),
+        (world.auditor, "Aud", ["AUDITOR"]),
+    ]
+    for person, name, roles in people:
+        expected = {"viewer": {"user": {"name": name}, "roles": roles}}
+        assert await person.ask(VIEWER) == expected
+        async with person.socket() as socket:
+            assert await socket.ask(VIEWER) == expected
+    spelled = {"Authorization": f"bearer   {world.owner.token} "}
+    assert (await world.owner.as_(None).post(VIEWER, headers=spelled)).status == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_id_of_any_kind_leads_only_its_owner_anywhere(world: World, kind: str) -> None:
+    one, several = "($id: ID!) { node(id: $id) { __typename id } }", "query($ids: [ID!]!) "
+    several += "{ nodes(ids: $ids) { __typename id } }"
+    found = await world.owner.ask(f"query{one}", {"id": world[kind]})
+    assert found == {"node": {"__typename": kind, "id": world[kind]}}
+    found = await world.owner.ask(several, {"ids": [world[kind], world["MirrorTree"]]})
+    assert found["nodes"][0] == {"__typename": kind, "id": world[kind]}
+    hidden = [None, None]
+    if kind == "AuditEvent":
+        seen = await world.auditor.ask(f"query{one}", {"id": world[kind]})
+        assert seen == {"node": {"__typename": kind, "id": world[kind]}}
+    else:
+        assert await world.auditor.ask(f"query{one}", {"id": world[kind]}) == {"node": None}
+    assert await world.stranger.ask(f"query{one}", {"id": world[kind]}) == {"node": None}
+    asked = {"ids": [world[kind], world["MirrorTree"]]}
+    assert await world.stranger.ask(several, asked) == {"nodes": hidden}
+
+
+ROOTS = """
+query Roots(
+  $character: ID! $tree: ID! $node: ID! $run: ID! $list: Int
+) {
+  character(id: $character) { name trees { totalCount } custodian { id } seat { epoch } }
+  mirrorTree(id: $tree) { topic nodes { totalCount } }
+  treeNode(id: $node) { content citations { quote } }
+  run(id: $run) { status question { content } }
+  characters(first: $list) { nodes { id } totalCount pageInfo { endCursor } }
+  embryos(first: $list) { nodes { id } totalCount }
+  runs(first: $list) { nodes { id } totalCount }
+}
+"""
+
+
+async def test_a_stranger_sees_nothing_of_it_by_any_root_field(world: World) -> None:
+    given = {
+        "character": world["Character"],
+        "tree": world["MirrorTree"],
+        "node": world["TreeNode"],
+        "run": world["Run"],
+        "list": 10,
+    }
+    seen = await world.owner.ask(ROOTS, given)
+    assert seen["character"] == {
+        "name": "Olga's",
+        "trees": {"totalCount": 1},
+        "custodian": {"id": world.owner_id},
+        "seat": {"epoch": 1},
+    }
+    assert seen["treeNode"]["citations"] == [{"quote": "Mine"}]
+    assert seen["runs"] == {"nodes": [{"id": world["Run"]}], "totalCount": 1}
+    assert [each["totalCount"] for each in (seen["characters"], seen["embryos"])] == [1, 2]
+    for person in (world.stranger, world.auditor):
+        async with person.socket() as socket:
+            for ask in (person.ask, socket.ask):
+                assert await ask(ROOTS, given) == {
+                    "character": None,
+                    "mirrorTree": None,
+                    "treeNode": None,
+                    "run": None,
+                    "characters": {**NOTHING, "pageInfo": {"endCursor": None}},
+                    "embryos": NOTHING,
+                    "runs": NOTHING,
+                }
+
+
+async def test_a_cursor_of_somebody_else_opens_nothing(world: World) -> None:
+    page = "query($after: String) { characters(after: $after) { nodes { id } } }"
+    mine = await world.owner.ask("{ characters { pageInfo { startCursor } edges { cursor } } }")
+    cursor = mine["characters"]["edges"][0]["cursor"]
+    assert await world.stranger.ask(page, {"after": cursor}) == {"characters": {"nodes": []}}
+
+
+async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -> None:
+    acts = "{ viewer { auditEvents(first: 100) { nodes { action } totalCount } } }"
+
+    async def actions(person: Caller) -> list[str]:
+        data = await person.ask(acts)
+        found = data["viewer"]["auditEvents"]
+        assert found["totalCount"] == len(found["nodes"])
+        return [each["action"] for each in found["nodes"]]
+
+    assert await actions(world.owner) == [
+        "run_queued",
+        "tree_created",
+        "mirror_activated",
+        "embryo_created",
+        "embryo_created",
+    ]
+    assert await actions(world.stranger) == []
+    assert await actions(world.auditor) == await actions(world.owner)
+
+
+def changes(world: World) -> dict[str, tuple[str, Json, str | None]]:
+    """Every mutation aimed at the owner's things."""
+    return {
+        "embryoActivate": (
+            EMBRYO_ACTIVATE,
+            {"id": world["EmbryoDraft"], "confirmed": CHECKLIST},
+            None,
+        ),
+        "treeCreate": (
+            TREE_ASK,
+            {"character": world["Character"], "topic": "Not mine"},
+            "TreeCreate",
+        ),
+        "treeAsk": (
+            TREE_ASK,
+            {"tree": world["MirrorTree"], "parent": world["TreeNode"], "text": "Not mine?"},
+            "TreeAsk",
+        ),
+        "answerRegenerate": (CHANGES, {"question": world["question"]}, "AnswerRegenerate"),
+        "nodeAdopt": (CHANGES, {"node": world["TreeNode"]}, "NodeAdopt"),
+        "runCancel": (CHANGES, {"run": world["Run"]}, "RunCancel"),
+    }
+
+
+PATHS = {
+    "embryoActivate": ["input", "embryoId"],
+    "treeCreate": ["input", "characterId"],
+    "treeAsk": ["input", "treeId"],
+    "answerRegenerate": ["input", "questionId"],
+    "nodeAdopt": ["input", "nodeId"],
+    "runCancel": ["input", "runId"],
+}
+
+
+async def test_a_stranger_changes_nothing_by_any_mutation(world: World, ledger: Ledger) -> None:
+    before = await ledger.fingerprint()
+    async with world.stranger.socket() as socket:
+        for name, (query, variables, operation) in changes(world).items():
+            for ask in (world.stranger.ask, socket.ask):
+                payload = (await ask(query, variables, operation))[name]
+                (error,) = payload.pop("errors")
+                assert (error["code"], error["path"]) == ("NOT_FOUND", PATHS[name])
+                assert set(payload.values()) == {None}
+    assert await ledger.fingerprint() == before
+
+
+async def test_a_strangers_own_tree_takes_no_parent_from_anothers(
+    world: World, ledger: Ledger
+) -> None:
+    tree = await world.stranger.create_tree()
+    before = await ledger.fingerprint()
+    given = {"tree": tree, "parent": world["TreeNode"], "text": "Not mine?"}
+    payload = (await world.stranger.ask(TREE_ASK, given, "TreeAsk"))["treeAsk"]
+    assert [(each["code"], each["path"]) for each in payload["errors"]] == [
+        ("NOT_FOUND", ["input", "parentId"])
+    ]
+    path = await world.stranger.ask(TREE_PAGE, {"id": tree, "node": world["TreeNode"]}, "TreePath")
+    assert path["mirrorTree"]["path"] == []
+    assert await ledger.fingerprint() == before
+
+
+async def test_a_stranger_follows_no_run(world: World) -> None:
+    whole = await world.owner.follow(world["Run"])
+    assert numbers_of(whole) == list(range(1, len(whole) + 1))
+    async with world.owner.socket() as socket:
+        assert await socket.follow(world["Run"]) == whole
+    for person in (world.stranger, world.auditor):
+        async with person.socket() as socket:
+            operation = await socket.start(RUN_EVENTS, {"run": world["Run"]})
+            results = [result async for result in operation]
+        async with person.stream(variables={"run": world["Run"]}) as stream:
+            (over_stream,) = [result async for result in stream]
+        over_socket = operation.errors or results[0]["errors"]
+        for errors in (over_stream["errors"], over_socket):
+            assert [each["extensions"]["code"] for each in errors] == ["NOT_FOUND"]
+
+
+WRONG_HEADERS: dict[str, dict[str, str]] = {
+    "no token": {},
+    "an empty token": {"Authorization": "Bearer "},
+    "a wrong token": {"Authorization": "Bearer mg_wrong"},
+    "another scheme": {"Authorization": "Basic bWU6bWU="},
+    "a cookie": {"Cookie": "Authorization=x"},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_HEADERS)
+async def test_nobody_is_let_in_and_changes_nothing(
+    world: World, ledger: Ledger, name: str
+) -> None:
+    headers = WRONG_HEADERS[name]
+    nobody = world.owner.as_(None)
+    before = await ledger.fingerprint()
+    requests: list[tuple[str, Json, str | None]] = [
+        (VIEWER, {}, None),
+        ("{ __typename }", {}, None),
+        ("{", {}, None),
+        (RUN_EVENTS, {"run": world["Run"]}, None),
+        (EMBRYO_CREATE, {"identity": {"name": "X"}}, None),
+        *changes(world).values(),
+    ]
+    for query, variables, operation in requests:
+        for accept in ("application/json", "text/event-stream"):
+            refused = await nobody.post(
+                query, variables, operation, headers={**headers, "Accept": accept}
+            )
+            assert (refused.status, refused.codes) == (401, ["UNAUTHENTICATED"])
+            assert refused.headers["WWW-Authenticate"] == "Bearer"
+    refused = await nobody.upload(CARD, headers={**headers, "GraphQL-Preflight": "1"})
+    assert (refused.status, refused.codes) == (401, ["UNAUTHENTICATED"])
+    assert await ledger.fingerprint() == before
+
+
+INIT_PAYLOADS: dict[str, Callable[[World], Json | None]] = {
+    "no payload": lambda _: None,
+    "an empty payload": lambda _: {},
+    "a wrong token": lambda _: {"Authorization": "Bearer mg_wrong"},
+    "a token that is a number": lambda _: {"Authorization": 5},
+    "a token that is a list": lambda world: {"Authorization": [f"Bearer {world.owner.token}"]},
+    "a token under another name": lambda world: {"token": world.owner.token},
+}
+
+
+@pytest.mark.parametrize("name", INIT_PAYLOADS)
+async def test_a_socket_is_closed_to_nobody(world: World, name: str) -> None:
+    payload = INIT_PAYLOADS[name](world)
+    init: Json = {"type": "connection_init"}
+    if payload is not None:
+        init["payload"] = payload
+    async with asyncio.timeout(PATIENCE), dialled(world.owner.server) as connection:
+        await connection.send(json.dumps(init))
+        await connection.wait_closed()
+    assert (connection.close_code, connection.close_reason) == (4403, "Forbidden")
+
+
+async def test_a_token_in_the_handshake_does_not_sign_a_socket_in(world: World) -> None:
+    """A browser cannot send it there, so the one way is connection_init."""
+    headers = world.owner.headers
+    async with asyncio.timeout(PATIENCE), dialled(world.owner.server, headers) as connection:
+        await connection.send('{"type": "connection_init"}')
+        await connection.wait_closed()
+    assert connection.close_code == 4403
+
+
+@pytest.mark.parametrize("key", ["Authorization", "authorization", "AUTHORIZATION"])
+async def test_a_socket_signs_in_however_the_key_is_spelled(world: World, key: str) -> None:
+    init = {"type": "connection_init", "payload": {key: f"Bearer {world.owner.token}"}}
+    async with asyncio.timeout(PATIENCE), dialled(world.owner.server) as connection:
+        await connection.send(json.dumps(init))
+        assert json.loads(await connection.recv()) == {"type": "connection_ack"}
+
+
+async def test_pages_and_health_need_no_token(world: World) -> None:
+    nobody = world.owner.as_(None)
+    for path in ("/healthz", "/readyz", "/schema.graphql", "/"):
+        assert (await nobody.request("GET", path)).status == 200
+
+
+async def spoil_by_revoking(ledger: Ledger, user: str) -> None:
+    await ledger.run("UPDATE login_sessions SET revoked_at = now() WHERE user_id = $1", user)
+
+
+async def spoil_by_time(ledger: Ledger, user: str) -> None:
+    await ledger.run(
+        "UPDATE login_sessions SET expires_at = now() - interval '1 second' WHERE user_id = $1",
+        user,
+    )
+
+
+async def spoil_by_disabling(ledger: Ledger, user: str) -> None:
+    await ledger.run("UPDATE users SET status = 'disabled' WHERE id = $1", user)
+
+
+@pytest.mark.parametrize("spoil", [spoil_by_revoking, spoil_by_time, spoil_by_disabling])
+async def test_a_spoilt_token_is_refused(
+    world: World,
+    server_dsn: str,
+    ledger: Ledger,
+    spoil: Callable[[Ledger, str], Awaitable[None]],
+) -> None:
+    user, token = await make_user(server_dsn, spoil.__name__)
+    person = world.owner.as_(token)
+    assert (await person.post(VIEWER)).status == 200
+    await spoil(ledger, user)
+    refused = await person.post(VIEWER)
+    assert (refused.status, refused.codes) == (401, ["UNAUTHENTICATED"])
+    init = {"type": "connection_init", "payload": person.headers}
+    async with asyncio.timeout(PATIENCE), dialled(person.server) as connection:
+        await connection.send(json.dumps(init))
+        await connection.wait_closed()
+    assert connection.close_code == 4403
+
+
+async def test_a_user_who_is_made_again_gets_one_more_token(
+    world: World, server_dsn: str, ledger: Ledger
+) -> None:
+    first, second = [await make_user(server_dsn, name) for name in ("Twin", "Twin")]
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    for _, token in (first, second):
+        data = await world.owner.as_(token).ask(VIEWER)
+        assert data["viewer"]["user"] == {"name": "Twin"}
+    # Only hashes are kept.
+    for _, token in (first, second):
+        kept = "SELECT count(*) FROM login_sessions WHERE token_hash LIKE '%' || $1 || '%'"
+        assert await ledger.value(kept, token.removeprefix("mg_")) == 0
