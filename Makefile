@@ -17,7 +17,7 @@ run: $(VENV)/run.stamp web
 	@exec $(SERVE) serve
 
 test: check $(CLIENTS)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # What can be said about the code without running it.
 check: $(VENV)/dev.stamp web

@@ -16,12 +16,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import orjson
 import uvloop
 
 CONNECTIONS = 16
+# How long the program may take beyond the stretch itself.
+_GRACE_SECONDS = 30.0
 
 _WRK_SCRIPT = """
 wrk.method = "POST"
@@ -87,7 +90,7 @@ async def _load_with_wrk(url: str, bodies: Path, seconds: float) -> Load:
     script.write_text(_WRK_SCRIPT % bodies)
     output = await _output(
         "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--timeout", "10s",
-        "-s", str(script), url,
+        "-s", str(script), url, patience=seconds + _GRACE_SECONDS,
     )  # fmt: skip
     found = re.search(r"^result (\d+) (\d+) (\d+) (\d+) (\d+)$", output, re.MULTILINE)
     if found is None:
@@ -98,14 +101,21 @@ async def _load_with_wrk(url: str, bodies: Path, seconds: float) -> Load:
 
 async def _load_with_our_own(url: str, bodies: Path, seconds: float) -> Load:
     output = await _output(
-        sys.executable, "-m", "bench.load", url, str(bodies), "--seconds", str(seconds)
-    )
+        sys.executable, "-m", "bench.load", url, str(bodies), "--seconds", str(seconds),
+        patience=seconds + _GRACE_SECONDS,
+    )  # fmt: skip
     return Load(**orjson.loads(output))
 
 
-async def _output(*command: str) -> str:
+async def _output(*command: str, patience: float) -> str:
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    output, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(patience):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise RuntimeError(f"{command[0]} does not come to an end") from None
     if process.returncode != 0:
         raise RuntimeError(f"{command[0]} ended with {process.returncode}")
     return output.decode()
@@ -122,8 +132,8 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports have the methods but not the class.
+        self._transport = cast("asyncio.Transport", transport)
         self._send()
 
     def _send(self) -> None:

@@ -175,8 +175,13 @@ class Writing(Reading):
         assert row is not None
         return row
 
-    async def insert_many(self, table: type[Table], rows: Iterable[dict[str, Any]]) -> None:
-        """Insert rows that all have the same keys, in one round trip, returning nothing."""
+    async def insert_many(
+        self, table: type[Table], rows: Iterable[dict[str, Any]], *, unless_there: bool = False
+    ) -> None:
+        """Insert rows that all have the same keys, in one round trip, returning nothing.
+
+        With `unless_there`, a row whose key exists is left as it is.
+        """
         listed = list(rows)
         if not listed:
             return
@@ -188,6 +193,8 @@ class Writing(Reading):
                 )
         statement = _insertion(table, tuple(sorted(listed[0])))
         sql = statement.sql.partition(" RETURNING ")[0]
+        if unless_there:
+            sql += " ON CONFLICT DO NOTHING"
         await self._connection.executemany(sql, [statement.arguments(row) for row in listed])
 
     async def run(self, statement: Statement[Any], **values: Any) -> int:

@@ -60,7 +60,7 @@ LazyMirrorTree = Annotated["MirrorTree", strawberry.lazy("schema.mirrors")]
 class RuntimeSeat(Node):
     """The one seat from which a character may run."""
 
-    epoch: int = field("Rises whenever the seat passes to another holder.")
+    epoch: int = field("Rises whenever the seat is taken anew.")
     lease_holder: str | None = field("The server that holds the seat now.")
     lease_expires_at: datetime | None = field("Until when; null while the seat is free.")
 

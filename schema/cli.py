@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import socket
 import sys
@@ -91,9 +92,18 @@ async def serve(settings: Settings) -> None:
     try:
         # Opened here and not by the lifespan protocol, whose errors would be a page of traceback.
         await server.open()
+        _collect_garbage_less_often()
         await DrainingServer(config, server).serve()
     finally:
         await server.close()
+
+
+def _collect_garbage_less_often() -> None:
+    # A large answer makes tens of thousands of objects that all go at once with it. With Python's
+    # usual thresholds they are walked again and again meanwhile: a quarter of a page's time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 50, 1_000)
 
 
 def configure_logging(settings: Settings) -> None:

@@ -107,8 +107,8 @@ class Custodianship(Table, table=True):
 class RuntimeSeat(Table, table=True):
     """The one seat from which a character may run: a lease with a holder, an expiry and an epoch.
 
-    The epoch rises whenever the seat passes to another holder; a run whose epoch is older than its
-    seat's can commit nothing.
+    The epoch rises whenever the seat is taken anew; a run whose epoch is older than its seat's can
+    commit nothing.
     """
 
     __tablename__ = "runtime_seats"

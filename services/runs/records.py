@@ -105,15 +105,13 @@ def _lease_end() -> Any:
 
 @statement(RuntimeSeat)
 def _take_seat() -> Any:
-    # The epoch rises when the seat passes from one holder to another, not on renewal.
-    passes = col(RuntimeSeat.lease_holder).is_not(None) & (
-        col(RuntimeSeat.lease_holder) != param("holder")
-    )
+    # The epoch rises whenever the seat is taken anew, not when its holder keeps it.
+    is_taken_anew = col(RuntimeSeat.lease_holder).is_distinct_from(param("holder"))
     return (
         update(RuntimeSeat)
         .where(col(RuntimeSeat.character_id) == param("of_character"))
         .values(
-            epoch=col(RuntimeSeat.epoch) + func.cast(passes, Integer()),
+            epoch=col(RuntimeSeat.epoch) + func.cast(is_taken_anew, Integer()),
             lease_holder=param("holder"),
             lease_expires_at=_lease_end(),
         )
@@ -215,7 +213,8 @@ async def store_events(writing: Writing, holder: str, run_id: str, events: Seque
     last_seq = events[-1].seq
     if not await writing.run(_advance(), of_id=run_id, by_holder=holder, new_last_seq=last_seq):
         raise LeaseLost
-    await writing.insert_many(RunEvent, [event.to_row() for event in events])
+    # A commit whose answer was lost on the way is tried again: what it stored is there already.
+    await writing.insert_many(RunEvent, [event.to_row() for event in events], unless_there=True)
     await announce(writing, topic_of(run_id))
     return last_seq + RESERVE
 
@@ -343,6 +342,7 @@ def _renew_runs() -> Any:
         update(Run)
         .where(any_of(Run.id, "run_ids"), col(Run.lease_holder) == param("holder"))
         .values(lease_expires_at=_lease_end())
+        .returning(col(Run.id))
     )
 
 
@@ -361,11 +361,12 @@ def _renew_seats() -> Any:
 
 async def renew_leases(
     writing: Writing, holder: str, run_ids: Sequence[str], lease_seconds: float
-) -> None:
-    """Say that this server lives and still works on these runs."""
+) -> set[str]:
+    """Say that this server lives and still works on these runs; those it no longer holds."""
     lease = {"holder": holder, "run_ids": list(run_ids), "lease_seconds": lease_seconds}
-    await writing.run(_renew_runs(), **lease)
+    held: list[Any] = await writing.all(_renew_runs(), **lease)
     await writing.run(_renew_seats(), **lease)
+    return set(run_ids) - {row.id for row in held}
 
 
 def finished_payload(

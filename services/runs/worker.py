@@ -30,11 +30,15 @@ from services.runs.starting import QUEUE_TOPIC
 from services.text import storable
 
 FLUSH_SECONDS = 0.05
+# How long the end of a run is offered to a database that does not take it. Then the run is left to
+# its lease, and whoever recovers it keeps the text that was stored.
+SETTLE_SECONDS = 10.0
 
 logger = structlog.get_logger("mirrorgraph.runs")
 
 _CANCELLED = "cancelled"
 _STOPPING = "stopping"
+_LOST = "lost"
 
 
 @dataclass(slots=True)
@@ -152,9 +156,13 @@ class RunWorker:
             await asyncio.sleep(self._lease_seconds / 3)
             if self._logs:
                 async with self._database.writing() as writing:
-                    await records.renew_leases(
+                    lost = await records.renew_leases(
                         writing, self._holder, list(self._logs), self._lease_seconds
                     )
+                for run_id in lost:
+                    self._stop(run_id, _LOST)
+                # A run that was asked for while the seats were held may have been passed over.
+                self._hub.publish(QUEUE_TOPIC)
             await self._recover()
 
     async def _recover(self) -> None:
@@ -284,13 +292,25 @@ class _Work:
         except asyncio.CancelledError:
             if not stop.done():
                 raise  # the whole worker is being cancelled, not this answer
+            if stop.result() == _LOST:
+                raise records.LeaseLost from None
             if stop.result() == _CANCELLED:
                 return Outcome(RunStatus.CANCELLED)
             message = "The server was stopped. The text so far is in the answer; ask again."
             return Outcome(RunStatus.FAILED, error=RunError("SERVER_STOPPED", message))
 
     async def _finish(self, outcome: Outcome) -> None:
-        log, run, finished = self._log, self._run, outcome.finished
+        last = self._last_events(outcome)
+        # A whole answer is not given up for a moment's trouble of the database. Trying again is
+        # safe: if the commit went through after all, the run is no longer ours (LeaseLost).
+        async with asyncio.timeout(SETTLE_SECONDS):
+            while not await self._settle(outcome, last):  # noqa: ASYNC110, this tries and waits
+                await asyncio.sleep(FLUSH_SECONDS)
+        self._hub.publish(topic_of(self._run.id))
+        logger.info("run ended", run=self._run.id, status=outcome.status, events=self._log.last_seq)
+
+    def _last_events(self, outcome: Outcome) -> list[Event]:
+        log = self._log
         last: list[Event] = []
         if outcome.status is RunStatus.SUCCEEDED and not outcome.is_whole:
             warning = {
@@ -298,35 +318,43 @@ class _Work:
                 "message": "The model reached its length limit: the answer is kept as partial.",
             }
             last.append(log.draft(RunEventType.RUN_WARNING, warning))
-        payload = records.finished_payload(outcome.status, run.node_id, outcome.error)
+        payload = records.finished_payload(outcome.status, self._run.node_id, outcome.error)
         last.append(log.draft(RunEventType.RUN_FINISHED, payload, ahead=len(last)))
+        return last
+
+    async def _settle(self, outcome: Outcome, last: list[Event]) -> bool:
+        """Store the end of the run; whether the database took it."""
+        log, run, finished = self._log, self._run, outcome.finished
         is_solid = outcome.status is RunStatus.SUCCEEDED and outcome.is_whole
         async with self._storing:
             unstored = log.unstored()
-            async with self._database.writing() as writing:
-                reserved = await records.store_events(
-                    writing, self._holder, run.id, [*unstored, *last]
-                )
-                await records.end_run(
-                    writing,
-                    run,
-                    self._holder,
-                    status=outcome.status,
-                    node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
-                    content="".join(self._texts[TextChannel.TEXT]),
-                    reasoning="".join(self._texts[TextChannel.REASONING]),
-                    model=(finished and finished.model and storable(finished.model))
-                    or run.model
-                    or self._provider.default_model,
-                    usage=asdict(finished.usage) if finished and finished.usage else None,
-                    finish_reason=finished.reason if finished else None,
-                    error=outcome.error,
-                )
+            try:
+                async with self._database.writing() as writing:
+                    reserved = await records.store_events(
+                        writing, self._holder, run.id, [*unstored, *last]
+                    )
+                    await records.end_run(
+                        writing,
+                        run,
+                        self._holder,
+                        status=outcome.status,
+                        node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
+                        content="".join(self._texts[TextChannel.TEXT]),
+                        reasoning="".join(self._texts[TextChannel.REASONING]),
+                        model=(finished and finished.model and storable(finished.model))
+                        or run.model
+                        or self._provider.default_model,
+                        usage=asdict(finished.usage) if finished and finished.usage else None,
+                        finish_reason=finished.reason if finished else None,
+                        error=outcome.error,
+                    )
+            except DATABASE_TROUBLE as error:
+                logger.warning("an end waits for the database", error=type(error).__name__)
+                return False
             # Shown only now: whoever sees the end must find the answer settled.
             log.add(*last)
             log.mark_stored(len(unstored) + len(last), reserved)
-        self._hub.publish(topic_of(run.id))
-        logger.info("run ended", run=run.id, status=outcome.status, events=log.last_seq)
+        return True
 
     @contextlib.asynccontextmanager
     async def _phase(self, name: str) -> AsyncIterator[None]:

@@ -26,8 +26,6 @@ from tests.e2e.callers import (
     text_of,
 )
 
-pytestmark = pytest.mark.xdist_group("acceptance")
-
 CHECKLIST = [
     ("identity", "The name and the description say who this character is."),
     ("boundaries", "The forbidden zone holds everything that must never happen to this character."),

@@ -11,7 +11,6 @@ from tests.conftest import ROOT
 from tests.e2e.callers import Caller, node_lines
 
 pytestmark = [
-    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(
         not ROOT.joinpath("explorer", "dist", "index.html").is_file(),
         reason="needs the web pages (make web)",

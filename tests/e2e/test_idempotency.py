@@ -22,8 +22,6 @@ from tests.e2e.callers import (
     command,
 )
 
-pytestmark = pytest.mark.xdist_group("idempotency")
-
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
 OTHER_CARD = CARD.replace(b"Nell", b"Nora")
 

@@ -37,8 +37,6 @@ from tests.e2e.callers import (
 )
 from tests.scripted_provider import Script, scripted_provider
 
-pytestmark = pytest.mark.xdist_group("lifecycle")
-
 # A stop, however much is going on, takes no longer.
 STOP_SECONDS = 10.0
 SLOW = "Tell me everything. [demo: rate=100 length=4000]"

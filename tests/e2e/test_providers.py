@@ -13,8 +13,6 @@ from tests.conftest import Cluster, ServerProcess, serving
 from tests.e2e.callers import Caller, Json, numbers_of, text_of
 from tests.scripted_provider import Script, ScriptedProvider, scripted_provider
 
-pytestmark = pytest.mark.xdist_group("providers")
-
 KEY = "sk-scripted-0123456789abcdef"
 MODEL = "scripted-choice"
 WIRES = ("openai", "anthropic")

@@ -34,8 +34,6 @@ from tests.e2e.callers import (
 )
 from tests.scripted_provider import Script, ScriptedProvider, scripted_provider
 
-pytestmark = pytest.mark.xdist_group("transports")
-
 MAX_BYTES = 65_536
 WORDS = ("One", " two", " three", " four", " five", " six")
 # After the start and the phases come the words: the provider hangs when three of them are out.
@@ -232,6 +230,21 @@ async def test_a_client_that_joins_late_gets_exactly_the_rest(caller: Caller) ->
             rest = whole[after or 0 :]
             assert await socket.follow(begun.run, after) == rest
             assert await caller.follow(begun.run, after) == rest
+
+
+async def test_a_run_longer_than_any_batch_is_seen_whole_live_and_again(
+    caller: Caller, provider: ScriptedProvider
+) -> None:
+    """Numbers are reserved 256 at a time, stored events are read 500 at a time."""
+    provider.script = Script(words=tuple(f"{number} " for number in range(1_200)))
+    begun = await caller.begin("Count far, please.")
+    async with caller.socket() as socket:
+        live, live_again = await asyncio.gather(socket.follow(begun.run), caller.follow(begun.run))
+        assert numbers_of(live) == list(range(1, 4 + 1_200 + 2 + 1))
+        assert text_of(live) == live[-1]["node"]["content"] == "".join(provider.script.words)
+        assert live_again == live
+        for after in (0, 255, 256, 499, 500, 501, 1_000):
+            assert await socket.follow(begun.run, after) == live[after:]
 
 
 @pytest.mark.usefixtures("hanging")

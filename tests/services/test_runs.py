@@ -17,6 +17,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from db.engine import Database, open_database
 from db.enums import NodeStatus, RunEventType, RunStatus, TextChannel
@@ -29,6 +30,7 @@ from services.hub import CHANNEL, Hub
 from services.providers import Finished, Part, ProviderError, Request, TextPart, Usage
 from services.runs import Event, RunWorker, recovering
 from services.runs.events import RESERVE, LiveLog
+from services.runs.records import store_events
 from tests.conftest import People
 from tests.factories import make_character, make_talk, make_tree
 
@@ -516,7 +518,53 @@ async def test_a_run_whose_seat_was_taken_is_failed_when_its_lease_runs_out(benc
     node = await bench.node(run)
     assert (node.status, node.content) == ("partial", "kept")
     (seat,) = await bench.sql("SELECT lease_holder, epoch FROM runtime_seats")
-    assert (seat["lease_holder"], seat["epoch"]) == ("intruder", 2)
+    # 1 when the character was made, one more for each time the seat was taken.
+    assert (seat["lease_holder"], seat["epoch"]) == ("intruder", 3)
+
+
+async def test_a_lost_lease_is_noticed_while_the_provider_is_silent(bench: Bench) -> None:
+    provider = ScriptedProvider(is_held=True)
+    async with a_server(bench.dsn, provider, lease=SHORT_LEASE) as server:
+        run = await bench.ask()
+        answer = await provider.begun()
+        await bench.sql("UPDATE runs SET lease_holder = 'intruder' WHERE id = $1", run.id)
+        await until(lambda: server.worker.live_log(run.id) is None)
+        assert not answer.is_open
+
+
+async def test_a_whole_answer_outlasts_a_database_that_refuses_its_end(bench: Bench) -> None:
+    async with a_server(bench.dsn) as server:
+        await bench.sql(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
+            " AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$"
+        )
+        await bench.sql(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON tree_nodes"
+            " FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+        with capture_logs() as logs:
+            run = await bench.ask()
+            await until(lambda: [each for each in logs if "an end waits" in each["event"]])
+        assert (await bench.node(run)).status == "bud"
+        await bench.sql("DROP TRIGGER refuse ON tree_nodes")
+        (run,) = await bench.ended(run)
+        events = await server.events(bench.viewer, run)
+    assert run.status == "succeeded"
+    assert (await bench.node(run)).status == "solidified"
+    assert numbers_of(events) == list(range(1, run.last_seq + 1))
+
+
+async def test_a_batch_whose_commit_was_not_heard_of_is_stored_once(bench: Bench) -> None:
+    provider = ScriptedProvider(is_held=True)
+    async with a_server(bench.dsn, provider) as server:
+        run = await bench.ask()
+        await provider.begun()
+        log = server.worker.live_log(run.id)
+        assert log is not None
+        await until(lambda: log.last_seq == 4 and not log.unstored())
+        async with server.database.writing() as writing:
+            await store_events(writing, "server_a", run.id, log.after(0))
+        assert [seq for seq, _ in await bench.stored(run)] == [1, 2, 3, 4]
 
 
 async def test_a_run_outlives_its_lease_while_its_server_lives(bench: Bench) -> None:

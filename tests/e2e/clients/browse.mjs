@@ -32,9 +32,10 @@ page.on("websocket", (socket) => note(socket.url().replace(/^ws/, "http")));
 async function ask(query, variables) {
   const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables ?? {}) });
   await page.goto(`${address}/graphiql?${parameters}`);
+  // The editor is loaded after the page; before that the button does nothing.
+  await page.locator(".graphiql-query-editor .view-lines").getByText("{").first().waitFor();
   await page.locator(".graphiql-execute-button").click();
-  const answer = page.locator(".result-window .view-lines");
-  return answer;
+  return page.locator(".result-window .view-lines");
 }
 
 try {
