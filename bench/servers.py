@@ -90,11 +90,10 @@ class Served:
 @contextlib.asynccontextmanager
 async def serving(contender: Contender, dsn: str) -> AsyncIterator[Served]:
     """Start a server, and stop it at the end of the block. Raises RuntimeError."""
-    base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     process = await asyncio.create_subprocess_exec(
         *contender.command(dsn),
         cwd=PROJECT_ROOT,
-        env={**base, **contender.environment(dsn)},
+        env=contender.environment(dsn),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

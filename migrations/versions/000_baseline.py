@@ -185,7 +185,9 @@ def upgrade() -> None:
             ["actor_user_id"], ["users.id"], name=op.f("fk_idempotency_actor_user_id")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_idempotency")),
-        sa.UniqueConstraint("actor_user_id", "key", "field", name=op.f("uq_idempotency_actor_user_id_key_field")),
+        sa.UniqueConstraint(
+            "actor_user_id", "key", "field", name=op.f("uq_idempotency_actor_user_id_key_field")
+        ),
     )
     op.create_index(op.f("ix_idempotency_created_at"), "idempotency", ["created_at"], unique=False)
     op.create_table(
