@@ -74,6 +74,10 @@ class PageRequest:
         return size
 
 
+# What is read when nothing is said of the page.
+FIRST_PAGE = PageRequest()
+
+
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One column of an order."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.enums import RoleName
-from db.paging import Page, PageRequest
+from db.paging import FIRST_PAGE, Page, PageRequest
 from db.tables import AuditEvent, User
 from resolvers.context import Context
 from services import accounts as service
@@ -39,14 +39,9 @@ async def audit_events_of_viewers(
     context: Context,
     viewers: Sequence[ViewerRow],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[AuditEvent]]:
     """The acts that each viewer may read, newest first."""
     async with context.reading() as reading:
-        page = await service.list_acts(
-            reading, context.viewer, PageRequest(first, after, last, before)
-        )
-    return [page for _ in viewers]
+        acts = await service.list_acts(reading, context.viewer, page)
+    return [acts for _ in viewers]

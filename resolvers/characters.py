@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.datastructures import UploadFile
 
-from db.paging import Page, PageRequest
+from db.paging import FIRST_PAGE, Page, PageRequest
 from db.tables import Character, EmbryoDraft, MirrorTree, RuntimeSeat, User
 from resolvers.context import Context
 from services import characters as service
@@ -60,17 +60,14 @@ async def trees_of_characters(
     context: Context,
     characters: Sequence[Character],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[MirrorTree]]:
     """The mirror trees of each character, newest first."""
     async with context.reading() as reading:
         return await mirrors.TREES_OF_CHARACTERS.pages(
             reading,
             [each.id for each in characters],
-            PageRequest(first, after, last, before),
+            page,
             **context.viewer.parameters,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from db.enums import Realm
-from db.paging import Page, PagedList, PageRequest
+from db.paging import FIRST_PAGE, Page, PagedList, PageRequest
 from db.tables import Canonization, Character, Citation, MirrorTree, Run, TreeNode, User
 from resolvers.context import Context
 from services import mirrors as service
@@ -39,56 +39,40 @@ async def nodes_of_trees(
     context: Context,
     trees: Sequence[MirrorTree],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[TreeNode]]:
     """The nodes of each tree, oldest first."""
-    request = PageRequest(first, after, last, before)
-    return await _pages(context, service.NODES_OF_TREES, trees, request)
+    return await _pages(context, service.NODES_OF_TREES, trees, page)
 
 
 async def canonizations_of_trees(
     context: Context,
     trees: Sequence[MirrorTree],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[Canonization]]:
     """The canon records of each tree, oldest first."""
-    request = PageRequest(first, after, last, before)
-    return await _pages(context, service.CANONIZATIONS_OF_TREES, trees, request)
+    return await _pages(context, service.CANONIZATIONS_OF_TREES, trees, page)
 
 
 async def children_of_nodes(
     context: Context,
     nodes: Sequence[TreeNode],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[TreeNode]]:
     """The nodes directly below each node, oldest first."""
-    request = PageRequest(first, after, last, before)
-    return await _pages(context, service.CHILDREN_OF_NODES, nodes, request)
+    return await _pages(context, service.CHILDREN_OF_NODES, nodes, page)
 
 
 async def candidates_of_nodes(
     context: Context,
     nodes: Sequence[TreeNode],
     *,
-    first: int | None = None,
-    after: str | None = None,
-    last: int | None = None,
-    before: str | None = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> list[Page[TreeNode]]:
     """The answers to each question, oldest first."""
-    request = PageRequest(first, after, last, before)
-    return await _pages(context, service.CANDIDATES_OF_NODES, nodes, request)
+    return await _pages(context, service.CANDIDATES_OF_NODES, nodes, page)
 
 
 async def characters_of_trees(

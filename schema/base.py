@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from enum import StrEnum
@@ -35,10 +35,19 @@ PAGE_ARGUMENTS = {
     "before": "Only what comes before this cursor.",
 }
 
-First = Annotated[int | None, strawberry.argument(description=PAGE_ARGUMENTS["first"])]
-After = Annotated[str | None, strawberry.argument(description=PAGE_ARGUMENTS["after"])]
-Last = Annotated[int | None, strawberry.argument(description=PAGE_ARGUMENTS["last"])]
-Before = Annotated[str | None, strawberry.argument(description=PAGE_ARGUMENTS["before"])]
+_SIZES = ("first", "last")
+PAGE_PARAMETERS = [
+    inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[
+            int | None if name in _SIZES else str | None,
+            strawberry.argument(description=description),
+        ],
+        default=strawberry.UNSET,
+    )
+    for name, description in PAGE_ARGUMENTS.items()
+]
 
 
 def field(description: str, **default: Any) -> Any:
@@ -56,10 +65,9 @@ def relation(
     """A field whose values a batch function finds for all parents of a level at once.
 
     The batch function's keyword-only parameters become the field's arguments; `arguments` holds
-    their descriptions, except for those of pages, and `ids` names those that are ids and may be
-    left out.
+    their descriptions, and `ids` names those that are ids and may be left out. A parameter that is
+    a PageRequest becomes Relay's four.
     """
-    texts = {**PAGE_ARGUMENTS, **(arguments or {})}
     parameters = [
         inspect.Parameter(
             "root",
@@ -68,9 +76,13 @@ def relation(
         ),
         inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info),
     ]
+    page = None
     for parameter in inspect.signature(batch, eval_str=True).parameters.values():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            described = strawberry.argument(description=texts[parameter.name])
+        if parameter.annotation is PageRequest:
+            page = parameter.name
+            parameters += PAGE_PARAMETERS
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            described = strawberry.argument(description=(arguments or {})[parameter.name])
             annotation = strawberry.ID | None if parameter.name in ids else parameter.annotation
             parameters.append(
                 parameter.replace(
@@ -83,26 +95,26 @@ def relation(
 
     async def load(root: Any, info: Any, **given: Any) -> Any:
         asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
+        if page is not None:
+            asked[page] = PageRequest(**{name: asked.pop(name, None) for name in PAGE_ARGUMENTS})
         return await info.context.batcher.load(batch, root, asked)
 
-    load.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    load.__annotations__ = {each.name: each.annotation for each in parameters}
-    return strawberry.field(resolver=load, description=description, metadata={BATCH: batch})
+    resolver = _with_signature(load, parameters)
+    return strawberry.field(resolver=resolver, description=description, metadata={BATCH: batch})
 
 
 def root_list(find: Callable[[Context, PageRequest], Awaitable[Any]], description: str) -> Any:
     """A root field that is a connection; `find` gets the page that was asked for."""
 
-    async def load(
-        info: Info,
-        first: First = None,
-        after: After = None,
-        last: Last = None,
-        before: Before = None,
-    ) -> Any:
-        return await find(info.context, PageRequest(first, after, last, before))
+    async def load(info: Any, **given: Any) -> Any:
+        asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
+        return await find(info.context, PageRequest(**asked))
 
-    return strawberry.field(resolver=_without_return(load), description=description)
+    parameters = [
+        inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info),
+        *PAGE_PARAMETERS,
+    ]
+    return strawberry.field(resolver=_with_signature(load, parameters), description=description)
 
 
 def root_row(find: Callable[[Context, str], Awaitable[Any]], description: str) -> Any:
@@ -115,6 +127,13 @@ def root_row(find: Callable[[Context, str], Awaitable[Any]], description: str) -
         return await find(info.context, id)
 
     return strawberry.field(resolver=_without_return(load), description=description)
+
+
+def _with_signature(resolver: Any, parameters: Sequence[inspect.Parameter]) -> Any:
+    # Strawberry reads a field's arguments off its resolver.
+    resolver.__signature__ = inspect.Signature(parameters)
+    resolver.__annotations__ = {each.name: each.annotation for each in parameters}
+    return resolver
 
 
 def _without_return(resolver: Any) -> Any:

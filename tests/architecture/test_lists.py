@@ -53,7 +53,7 @@ async def page_of(world: World, field: Field, **arguments: Any) -> Page[Any]:
     if field.owner in ROOTS:
         return await root_page(world, field, **arguments)
     parents = await parents_of_type(world, field.owner)
-    given = {**sample_arguments(field), **arguments}
+    given = {**sample_arguments(field), "page": PageRequest(**arguments)}
     (page,), _ = await world.ask(field.batch, parents[:1], given)
     assert isinstance(page, Page)
     return page

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from db.paging import Page
+from db.paging import Page, PageRequest
 from db.tables import MirrorTree, TreeNode
 from resolvers.context import Context
 from schema.base import BATCH, relation
@@ -75,7 +75,8 @@ class Shape:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        return {**sample_arguments(self.relation), **dict(self.paging)}
+        given = sample_arguments(self.relation)
+        return {**given, "page": PageRequest(**dict(self.paging))} if self.paging else given
 
     def __str__(self) -> str:
         return " ".join([str(self.relation), *(f"{name}={size}" for name, size in self.paging)])

@@ -185,7 +185,7 @@ async def test_a_stranger_sees_nothing_of_it_by_any_root_field(world: World) -> 
         "name": "Olga's",
         "trees": {"totalCount": 1},
         "custodian": {"id": world.owner_id},
-        "seat": {"epoch": 1},
+        "seat": {"epoch": 2},
     }
     assert seen["treeNode"]["citations"] == [{"quote": "Mine"}]
     assert seen["runs"] == {"nodes": [{"id": world["Run"]}], "totalCount": 1}
