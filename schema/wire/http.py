@@ -284,15 +284,24 @@ class GraphQLEndpoint(GraphQL[Any, None]):
         return orjson.dumps(data)
 
 
+# What a browser sends to another site without asking first; "" stands for a body without a type.
+_SIMPLE_TYPES = {
+    "",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "text/plain",
+}
+
+
 def _require_preflight(request: Request) -> None:
-    content_type = request.headers.get("content-type", "")
-    is_simple = request.method == "GET" or content_type.startswith("multipart/")
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_simple = request.method == "GET" or media_type in _SIMPLE_TYPES
     if is_simple and not any(name in request.headers for name in PREFLIGHT_HEADERS):
         raise Refused(
             403,
             "PREFLIGHT_REQUIRED",
-            "GET and multipart requests need a header that shows they come from a script, "
-            "such as GraphQL-Preflight: 1.",
+            "GET requests and forms need a header that shows they come from a script, such as "
+            "GraphQL-Preflight: 1. Other requests have the type application/json.",
         )
 
 

@@ -411,7 +411,7 @@ async def test_a_mutation_by_get_is_refused_and_changes_nothing(
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
         "Multipart/Form-Data; boundary=x",
-        "multipart/mixed; boundary=x",
+        "",
     ],
 )
 async def test_what_a_plain_form_can_send_changes_nothing(
@@ -436,8 +436,7 @@ async def test_what_a_plain_form_can_send_changes_nothing(
     refused = await caller.request(
         "POST", headers={"Content-Type": content_type}, data=operations.encode()
     )
-    expected = {400: ["BAD_REQUEST"], 403: ["PREFLIGHT_REQUIRED"]}
-    assert refused.codes == expected[refused.status]
+    assert (refused.status, refused.codes) == (403, ["PREFLIGHT_REQUIRED"])
     assert await ledger.fingerprint() == before
 
 
