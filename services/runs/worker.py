@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Any
 
 import structlog
@@ -36,9 +37,13 @@ SETTLE_SECONDS = 10.0
 
 logger = structlog.get_logger("mirrorgraph.runs")
 
-_CANCELLED = "cancelled"
-_STOPPING = "stopping"
-_LOST = "lost"
+
+class Stop(Enum):
+    """Why an answer is cut."""
+
+    CANCELLED = "somebody asked for it"
+    STOPPING = "this server is stopping"
+    LOST = "another server holds the run's lease"
 
 
 @dataclass(slots=True)
@@ -75,7 +80,7 @@ class RunWorker:
         self._lease_seconds = lease_seconds
         self._concurrent_runs = concurrent_runs
         self._logs: dict[str, LiveLog] = {}
-        self._stops: dict[str, asyncio.Future[str]] = {}
+        self._stops: dict[str, asyncio.Future[Stop]] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -105,7 +110,7 @@ class RunWorker:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         for run_id in list(self._stops):
-            self._stop(run_id, _STOPPING)
+            self._stop(run_id, Stop.STOPPING)
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._provider.close()
 
@@ -113,9 +118,13 @@ class RunWorker:
         while True:
             try:
                 await step()
+                continue
             except DATABASE_TROUBLE as error:
                 logger.warning("run worker lost the database", error=type(error).__name__)
-                await asyncio.sleep(self._lease_seconds / 10)
+            except Exception:
+                # Whatever it was: a server that takes up no more runs would look alive.
+                logger.exception("run worker stumbled")
+            await asyncio.sleep(self._lease_seconds / 10)
 
     async def _take_runs(self) -> None:
         subscription = self._hub.subscribe(QUEUE_TOPIC)
@@ -160,7 +169,7 @@ class RunWorker:
                         writing, self._holder, list(self._logs), self._lease_seconds
                     )
                 for run_id in lost:
-                    self._stop(run_id, _LOST)
+                    self._stop(run_id, Stop.LOST)
                 # A run that was asked for while the seats were held may have been passed over.
                 self._hub.publish(QUEUE_TOPIC)
             await self._recover()
@@ -173,7 +182,7 @@ class RunWorker:
                 return
             logger.warning("failed a run whose server has gone", run=run.id)
 
-    def _stop(self, run_id: str, reason: str) -> None:
+    def _stop(self, run_id: str, reason: Stop) -> None:
         stop = self._stops.get(run_id)
         if stop is not None and not stop.done():
             stop.set_result(reason)
@@ -201,7 +210,7 @@ class RunWorker:
             try:
                 async with self._database.reading() as reading:
                     if await records.is_cancel_requested(reading, run_id):
-                        self._stop(run_id, _CANCELLED)
+                        self._stop(run_id, Stop.CANCELLED)
                         return
                 await cancellation.wait()
             except (Unavailable, *DATABASE_TROUBLE):
@@ -231,7 +240,7 @@ class _Work:
         self._store_task: asyncio.Task[None] | None = None
         self._has_unstored = asyncio.Event()
 
-    async def carry_out(self, stop: asyncio.Future[str]) -> None:
+    async def carry_out(self, stop: asyncio.Future[Stop]) -> None:
         """From the first event to the last. Raises LeaseLost."""
         await self._emit(RunEventType.RUN_STARTED, {})
         async with self._phase("context"):
@@ -283,7 +292,7 @@ class _Work:
         return Outcome(RunStatus.SUCCEEDED, finished)
 
     async def _outcome(
-        self, answering: asyncio.Task[Outcome], stop: asyncio.Future[str]
+        self, answering: asyncio.Task[Outcome], stop: asyncio.Future[Stop]
     ) -> Outcome:
         try:
             return await answering
@@ -292,12 +301,18 @@ class _Work:
         except asyncio.CancelledError:
             if not stop.done():
                 raise  # the whole worker is being cancelled, not this answer
-            if stop.result() == _LOST:
+            if stop.result() is Stop.LOST:
                 raise records.LeaseLost from None
-            if stop.result() == _CANCELLED:
+            if stop.result() is Stop.CANCELLED:
                 return Outcome(RunStatus.CANCELLED)
             message = "The server was stopped. The text so far is in the answer; ask again."
             return Outcome(RunStatus.FAILED, error=RunError("SERVER_STOPPED", message))
+        except records.LeaseLost:
+            raise
+        except Exception:
+            logger.exception("an answer failed", run=self._run.id)
+            message = "Something went wrong on the server. Say this run's id when you report it."
+            return Outcome(RunStatus.FAILED, error=RunError("INTERNAL", message))
 
     async def _finish(self, outcome: Outcome) -> None:
         last = self._last_events(outcome)

@@ -847,6 +847,19 @@ async def test_a_provider_that_fails_leaves_the_text_so_far(bench: Bench, after:
     assert tree.working_entry_node_id is None
 
 
+async def test_what_nobody_foresaw_ends_the_run_and_tells_nothing(bench: Bench) -> None:
+    provider = ScriptedProvider(TextPart("text", "kept"), ZeroDivisionError("secret"))
+    async with a_server(bench.dsn, provider):
+        with capture_logs() as logs:
+            (run,) = await bench.ended(await bench.ask())
+    assert run.error is not None
+    assert (run.status, run.error.code) == ("failed", "INTERNAL")
+    assert "secret" not in run.error.message
+    node = await bench.node(run)
+    assert (node.status, node.content) == ("partial", "kept")
+    assert [each["run"] for each in logs if each["event"] == "an answer failed"] == [run.id]
+
+
 @pytest.mark.parametrize(
     ("reason", "status", "code", "node_status", "warnings"),
     [
