@@ -14,6 +14,8 @@ import warnings
 from pathlib import Path
 from typing import IO
 
+from fasteners import InterProcessLock
+
 with warnings.catch_warnings():
     # The wheel looks for a runtime folder when imported and warns where a system has none.
     warnings.simplefilter("ignore")
@@ -79,6 +81,9 @@ def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
         lock.write(str(os.getpid()))
         lock.flush()
         _forget_dead_server(cluster)
+        # The wheel's lock is one file for the whole machine, which only its first user can open. Ours
+        # above holds the folder already.
+        PostgresServer._lock = InterProcessLock(data_dir / "start.lock")
         # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
         # The wheel keeps stopped servers and hands them out as they are, so it is started here.
         server = get_server(cluster, cleanup_mode=None, start=False)

