@@ -40,9 +40,9 @@ $(WEB): $(WEB_SOURCES)
 sdl: $(VENV)/run.stamp
 	$(SERVE) sdl
 
-# make user name=ada [role=administrator|auditor|member]
+# make user name=ada [role=administrator|auditor|member] [revoke=yes]
 user: $(VENV)/run.stamp
-	@$(SERVE) user "$(name)" $(if $(role),--role $(role))
+	@$(SERVE) user "$(name)" $(if $(role),--role $(role)) $(if $(revoke),--revoke)
 
 # make seed scale=1000: that many nodes in one tree of a character of the local user.
 seed: $(VENV)/run.stamp

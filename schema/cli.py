@@ -156,16 +156,25 @@ async def with_database(settings: Settings, work: Callable[[Database], Awaitable
             embedded.stop()
 
 
-async def make_user(settings: Settings, name: str, role: RoleName | None) -> None:
-    """Make a user if there is none of that name, and print a new bearer token."""
+async def make_user(
+    settings: Settings, name: str, role: RoleName | None, *, is_revoked: bool
+) -> None:
+    """Make a user if there is none of that name, and print a new bearer token.
+
+    With `is_revoked`, take all tokens of the user back instead.
+    """
 
     async def work(database: Database) -> None:
         async with database.writing() as writing:
             user = await accounts.ensure_user(writing, name)
             if role is not None:
                 await accounts.grant_role(writing, user.id, role)
-            token = await accounts.issue_token(writing, user.id)
-        print(f"user  {user.id} ({user.name})\ntoken {token}")
+            if is_revoked:
+                count = await accounts.revoke_tokens(writing, user.id)
+                said = f"revoked {count} tokens"
+            else:
+                said = f"token {await accounts.issue_token(writing, user.id)}"
+        print(f"user  {user.id} ({user.name})\n{said}")
 
     await with_database(settings, work)
 
@@ -204,6 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     user = commands.add_parser("user", help="make a user and a bearer token")
     user.add_argument("name")
     user.add_argument("--role", type=RoleName, choices=list(RoleName))
+    user.add_argument("--revoke", action="store_true", help="take all their tokens back")
     sdl = commands.add_parser("sdl", help="write the schema's SDL")
     sdl.add_argument("--output", type=Path, default=SDL_FILE)
     return parser
@@ -224,7 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
             case "revision":
                 asyncio.run(make_revision(settings, given.message))
             case "user":
-                asyncio.run(make_user(settings, given.name, given.role))
+                asyncio.run(make_user(settings, given.name, given.role, is_revoked=given.revoke))
             case "sdl":
                 write_sdl(given.output)
     except _TOLD as error:

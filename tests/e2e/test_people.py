@@ -429,6 +429,14 @@ async def test_a_spoilt_token_is_refused(
     assert connection.close_code == 4403
 
 
+async def test_all_tokens_of_a_user_can_be_taken_back(world: World, server_dsn: str) -> None:
+    user, token = await make_user(server_dsn, "Left")
+    status, printed, _ = await command("user", "Left", "--revoke", DATABASE_URL=server_dsn)
+    assert (status, printed) == (0, f"user  {user} (Left)\nrevoked 1 tokens\n")
+    refused = await world.owner.as_(token).post(VIEWER)
+    assert (refused.status, refused.codes) == (401, ["UNAUTHENTICATED"])
+
+
 async def test_a_user_who_is_made_again_gets_one_more_token(
     world: World, server_dsn: str, ledger: Ledger
 ) -> None:
