@@ -215,7 +215,7 @@ class _Undone(Exception):
 
 @pytest.mark.parametrize("sort", SORTS)
 async def test_walking_meets_every_row_once_in_order(notes: Database, sort: str) -> None:
-    """Ordering by nullable columns (nothing ends at null) and by values that repeat."""
+    """Rule P1. Ordering by nullable columns (nothing ends at null) and by values that repeat."""
     await fill(notes, make_rows(500, seed=26))
     async with notes.reading() as reading:
         expected = await all_ids(reading, SORTS[sort])
@@ -279,6 +279,7 @@ async def test_any_order_of_any_columns_can_be_walked(
 
 
 async def test_null_sorts_last_upward_and_first_downward(notes: Database) -> None:
+    """Rule P2."""
     ranks: dict[str, int | None] = {"a": 2, "b": None, "c": 1, "d": None}
     await fill(
         notes,
@@ -347,6 +348,7 @@ def relay(
 
 @pytest.mark.parametrize("sort", ["id", "noted_at- id-", "rank id", "seen_at- rank id"])
 async def test_every_combination_of_arguments_gives_relays_page(notes: Database, sort: str) -> None:
+    """Rule P3."""
     await fill(notes, make_rows(DEFAULT_FIRST + 2, seed=30))
     listed = NOTES[sort]
     sizes = (0, 1, 3, DEFAULT_FIRST + 2, MAX_FIRST)
@@ -525,6 +527,7 @@ async def refusal(
 
 @pytest.mark.parametrize("size", [-1, MAX_FIRST + 1, -(2**63), 2**63])
 async def test_sizes_out_of_bounds_are_refused(notes: Database, size: int) -> None:
+    """Rule P4."""
     async with notes.reading() as reading:
         for request, argument in (
             (PageRequest(first=size), "first"),
@@ -544,6 +547,7 @@ async def test_first_and_last_together_are_refused(notes: Database) -> None:
 
 
 async def test_cursors_that_this_list_did_not_make_are_refused(notes: Database) -> None:
+    """Rule P1."""
     await fill(notes, make_rows(3, seed=16))
     async with notes.reading() as reading:
         own = (await NOTES["rank id"].page(reading, PageRequest(first=1))).page_info.end_cursor

@@ -221,7 +221,10 @@ def check_numbers(stored: Sequence[Json], this: Round) -> None:
 
 
 async def test_killed_servers_of_a_shared_database(dsn: str) -> None:
-    """The next server cannot know that the last one is dead: it waits for the lease."""
+    """Rules R7, R14, R15.
+
+    The next server cannot know that the last one is dead: it waits for the lease.
+    """
     environment = {"DATABASE_URL": dsn, "MIRRORGRAPH_LEASE_SECONDS": "1"}
     async with mortal(**environment) as server:
         character = await server.caller.create_character()

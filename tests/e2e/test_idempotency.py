@@ -142,6 +142,7 @@ async def count(ledger: Ledger, table: str) -> int:
 async def test_a_repeat_answers_as_the_first_time_and_does_nothing(
     owner: Caller, ledger: Ledger, mutation: Callable[[Caller], Awaitable[Send]]
 ) -> None:
+    """Rule I1."""
     send = await mutation(owner)
     headers = keyed()
     first = await send(headers)
@@ -188,6 +189,7 @@ async def test_a_repeated_import_gives_its_warnings_again(owner: Caller) -> None
 async def test_another_request_under_a_used_key_is_refused(
     owner: Caller, ledger: Ledger, mutation: Callable[[Caller], Awaitable[Send]]
 ) -> None:
+    """Rule I2."""
     send = await mutation(owner)
     headers = keyed()
     name, first = payload_of(await send(headers))
@@ -247,6 +249,7 @@ async def test_of_two_different_requests_at_the_same_moment_one_is_done(
 
 
 async def test_a_refused_mutation_keeps_no_key(owner: Caller, ledger: Ledger) -> None:
+    """Rule I1."""
     tree = await owner.create_tree()
     headers = keyed()
     before = await ledger.fingerprint()
@@ -280,6 +283,7 @@ async def test_a_document_with_two_mutations_is_repeated_as_a_whole(
 
 
 async def test_a_key_belongs_to_its_user(owner: Caller, stranger: Caller) -> None:
+    """Rule I3."""
     headers = {**PREFLIGHT, **keyed()}
     mine = payload_of(await owner.upload(CARD, headers=headers))[1]
     theirs = payload_of(await stranger.upload(CARD, headers=headers))[1]
@@ -291,6 +295,7 @@ async def test_a_key_belongs_to_its_user(owner: Caller, stranger: Caller) -> Non
 
 
 async def test_a_key_is_forgotten_after_a_day(owner: Caller, ledger: Ledger) -> None:
+    """Rule I3."""
     send = await tree_create(owner)
     headers = keyed()
     first = ids_of(payload_of(await send(headers))[1])

@@ -211,6 +211,7 @@ async def test_an_idle_server_stops_at_once_and_without_complaint(
 async def test_a_stop_keeps_what_was_streamed_and_the_next_server_goes_on(
     folder: Path, session: aiohttp.ClientSession
 ) -> None:
+    """Rule R13."""
     environment = {"MIRRORGRAPH_DATA_DIR": str(folder), "MIRRORGRAPH_CONCURRENT_RUNS": "1"}
     by_socket, by_stream = Watched(), Watched()
     async with serving(**environment) as server:
@@ -330,6 +331,7 @@ async def _first_refusal(caller: Caller) -> Any:
 
 
 async def test_a_running_run_is_cancelled_and_its_text_is_kept(caller: Caller) -> None:
+    """Rule R10."""
     begun = await caller.begin(SLOW)
     watched = Watched()
     watching = asyncio.create_task(watch_socket(caller, begun.run, watched))
@@ -522,7 +524,7 @@ async def _listeners(ledger: Ledger) -> set[int]:
 async def test_streams_end_when_announcements_are_lost_and_miss_nothing_when_resumed(
     cluster: Cluster, dsn: str, session: aiohttp.ClientSession
 ) -> None:
-    """One server works, the other only passes on what it hears, until it hears nothing."""
+    """Rule R11. One server works, the other passes on what it hears, until it hears nothing."""
     ledger = Ledger(dsn)
     words = tuple(f"{number} " for number in range(40))
     script = Script(words=words, fault="hang", after=20)

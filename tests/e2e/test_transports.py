@@ -264,6 +264,7 @@ async def test_a_client_that_joins_in_the_middle_gets_the_rest_as_it_happens(
 
 @pytest.mark.usefixtures("hanging")
 async def test_hanging_up_does_not_stop_the_run(caller: Caller, provider: ScriptedProvider) -> None:
+    """Rule R10."""
     begun = await caller.begin("Count, please.")
     variables = {"run": begun.run}
     async with caller.socket() as socket:
@@ -335,6 +336,7 @@ async def test_a_socket_reads_anew_for_every_operation(caller: Caller) -> None:
 async def test_an_event_shows_its_node_as_it_is_now(
     caller: Caller, provider: ScriptedProvider
 ) -> None:
+    """Rule R8."""
     document = """
     subscription Watch($run: ID!) {
       runEvents(runId: $run) {

@@ -216,6 +216,7 @@ def test_real_files_that_are_not_cards_we_read() -> None:
     ],
 )
 def test_another_container_is_refused_with_what_is_accepted(content: bytes, kind: str) -> None:
+    """Rule K1."""
     with pytest.raises(Invalid) as caught:
         read_card(content)
     assert caught.value.code == "UNSUPPORTED_CARD_CONTAINER"
@@ -228,6 +229,7 @@ def test_another_container_is_refused_with_what_is_accepted(content: bytes, kind
 
 @pytest.mark.parametrize("keyword", [b"chara", b"Chara", b"CCV3", b"cCv3"])
 def test_the_keyword_is_compared_without_case(keyword: bytes) -> None:
+    """Rule K2."""
     card = read_card(png(text_chunk(keyword, encoded(v2()))))
 
     assert (card.container, card.spec) == ("png_text", "v2")
@@ -256,6 +258,7 @@ def test_compressed_and_international_text_chunks_are_read(carrier: bytes) -> No
 
 
 def test_ccv3_is_preferred_wherever_it_stands() -> None:
+    """Rule K2."""
     old = text_chunk(b"chara", encoded(v2(name="Old")))
     new = text_chunk(b"ccv3", encoded(v3(name="New")))
     for content in (png(old, new), png(new, old)):
@@ -309,6 +312,7 @@ def test_a_png_without_a_card() -> None:
 
 
 def test_bytes_and_assets_that_are_not_kept_are_told() -> None:
+    """Rule K7."""
     asset = text_chunk(b"chara-ext-asset_:0", b"AAAA")
     card = read_card(png(asset, text_chunk(b"chara", encoded(v2()))) + b"PK tail")
     assert found(card) == [
@@ -320,6 +324,7 @@ def test_bytes_and_assets_that_are_not_kept_are_told() -> None:
 
 
 def test_a_broken_png() -> None:
+    """Rule K2."""
     good = png(text_chunk(b"chara", encoded(v2())))
     beyond_the_file = good[:33] + struct.pack(">I", 0xFFFFFFFF) + good[37:]
     wrong_crc = bytearray(good)
@@ -349,6 +354,7 @@ PLAIN = encoded(v2(description="ÿ?>ÿ?>~~~ 😀 what"))
     ids=["no padding", "url-safe", "line breaks", "stray characters", "blank"],
 )
 def test_base64_is_read_leniently_with_a_warning(text: bytes) -> None:
+    """Rule K3."""
     assert PLAIN.endswith(b"=")
     card = read_card(png(text_chunk(b"chara", text)))
     assert card.fields["description"] == "ÿ?>ÿ?>~~~ 😀 what"
@@ -369,6 +375,7 @@ def test_base64_url_safe_letters_stand_for_their_own() -> None:
 
 
 def test_plain_json_in_a_chunk() -> None:
+    """Rule K3."""
     card = read_card(png(text_chunk(b"chara", b"\xef\xbb\xbf " + json.dumps(v2()).encode())))
     assert card.fields == MINIMAL_FIELDS
     assert found(card) == [("PICTURE_NOT_KEPT", ""), ("NOT_BASE64", "")]
@@ -412,6 +419,7 @@ def test_raw_line_breaks_inside_a_string_are_read() -> None:
 
 
 def test_nul_and_lone_surrogates_are_mended_everywhere() -> None:
+    """Rule K6."""
     card = read_card(
         rb'{"spec": "chara_card_v2", "spec_version": "2.0", "data": {"name": "Mi\u0000ra",'
         rb' "description": "\ud83d half, \ud83d\ude00 whole",'
@@ -621,6 +629,7 @@ def test_v1_names_win_over_older_names() -> None:
 
 
 def test_unknown_keys_survive_and_share_nothing_with_the_source() -> None:
+    """Rule K4."""
     source = v3(avatar=None, x={"deep": [1, 2.0, "3"]}, extensions={"chub": {"id": 1}})
     source["root_key"] = True
     card = read(source)
@@ -688,6 +697,7 @@ def test_a_card_that_says_v2_and_keeps_its_fields_at_the_root(data: Any) -> None
 def test_no_version_refuses_a_card(
     root: dict[str, Any], data: dict[str, Any], spec: str, warnings: list[str] | None
 ) -> None:
+    """Rule K5."""
     card = read({**root, "data": {"name": "Mira", **data}})
     assert (card.spec, card.fields) == (spec, {**MINIMAL_FIELDS, **data})
     expected = ["SPEC_VERSION_UNUSUAL"] if warnings is None else warnings
@@ -696,6 +706,7 @@ def test_no_version_refuses_a_card(
 
 @pytest.mark.parametrize("name", [None, "", " \t", "\0", "\u200b", [], {"first": "Mira"}])
 def test_a_card_without_a_usable_name(name: Any) -> None:
+    """Rule K5."""
     assert refused(json.dumps(v2(name=name)).encode()) == "CARD_NAME_MISSING"
     assert refused(json.dumps({"name": name, "first_mes": "Hi"}).encode()) == "CARD_NAME_MISSING"
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 
+import asyncpg
 import pytest
 
 from db.engine import Database
 from db.enums import CharacterStatus, EmbryoStatus, Origin
 from db.paging import PageRequest
-from db.tables import EmbryoDraft
+from db.tables import EmbryoDraft, RuntimeSeat
 from services import characters, demo
 from services.access import find_row
 from services.cards import read_card
@@ -78,6 +79,14 @@ async def test_activation_issues_character_custodian_and_seat(
     ]
 
 
+async def test_a_character_has_one_seat(database: Database, people: People) -> None:
+    """Rule C2, held by the database."""
+    async with database.writing() as writing:
+        character = await make_character(writing, people.owner)
+        with pytest.raises(asyncpg.UniqueViolationError, match="uq_runtime_seats_character_id"):
+            await writing.insert(RuntimeSeat, character_id=character.id)
+
+
 @pytest.mark.parametrize(
     ("confirmed", "code", "named"),
     [
@@ -102,6 +111,7 @@ async def test_every_point_must_be_confirmed(
 
 
 async def test_of_two_activations_at_once_one_wins(database: Database, people: People) -> None:
+    """Rule C1."""
     async with database.writing() as writing:
         embryo = await characters.create_embryo(
             writing, people.owner, Origin.ORIGINAL, {"name": "Rook"}
@@ -121,6 +131,7 @@ async def test_of_two_activations_at_once_one_wins(database: Database, people: P
 async def test_only_the_owner_sees_and_activates_a_draft(
     database: Database, people: People
 ) -> None:
+    """Rule C3."""
     async with database.writing() as writing:
         embryo = await characters.create_embryo(
             writing, people.owner, Origin.ORIGINAL, {"name": "Rook"}

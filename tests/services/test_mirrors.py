@@ -4,7 +4,8 @@ import asyncpg
 import pytest
 
 from db.engine import Database
-from db.enums import NodeStatus, Realm
+from db.enums import NodeStatus, NodeType, Realm
+from db.tables import Canonization, TreeNode
 from services import mirrors
 from services.errors import Conflict, DomainError, Invalid, NotFound
 from tests.conftest import People
@@ -30,7 +31,7 @@ async def test_a_talk_grows_along_the_adopted_path(database: Database, people: P
 async def test_a_question_needs_an_adopted_answer_above_it(
     database: Database, people: People
 ) -> None:
-    """Spec soul-mirror, section 2, invariant 2 (child_follows_adopted_candidate)."""
+    """Rule M2. Spec soul-mirror, section 2, invariant 2 (child_follows_adopted_candidate)."""
     async with database.writing() as writing:
         tree = await make_tree(writing, people.owner)
         question, chosen = await make_talk(writing, people.owner, tree, turns=1)
@@ -62,7 +63,7 @@ async def test_a_bud_can_be_neither_adopted_nor_asked_under(
 
 
 async def test_what_is_solid_never_changes(database: Database, people: People) -> None:
-    """Spec soul-mirror, section 2, invariant 1 (tree_nodes_no_update), held by the database."""
+    """Rule M1 (spec soul-mirror, section 2, invariant 1), held by the database."""
     async with database.writing() as writing:
         tree = await make_tree(writing, people.owner)
         path = await make_talk(writing, people.owner, tree, turns=1)
@@ -78,7 +79,7 @@ async def test_what_is_solid_never_changes(database: Database, people: People) -
 async def test_canon_is_a_union_of_paths_and_adoption_leaves_it_alone(
     database: Database, people: People
 ) -> None:
-    """Spec soul-mirror, section 2, invariants 3 and 4."""
+    """Rules M3, M4. Spec soul-mirror, section 2, invariants 3 and 4."""
     async with database.writing() as writing:
         tree = await make_tree(writing, people.owner)
         path = await make_talk(writing, people.owner, tree, turns=2)
@@ -99,6 +100,42 @@ async def test_canon_is_a_union_of_paths_and_adoption_leaves_it_alone(
     with pytest.raises(asyncpg.PostgresError, match="never change"):
         async with database.writing() as writing:
             await writing._connection.execute("DELETE FROM canonizations")
+
+
+async def test_canon_in_a_world_needs_that_world(database: Database, people: People) -> None:
+    """Rule M5."""
+    async with database.writing() as writing:
+        tree = await make_tree(writing, people.owner)
+        path = await make_talk(writing, people.owner, tree, turns=1)
+        canonize = mirrors.canonize_path(writing, people.owner, path[1].id, Realm.WORLD)
+        await refused(Invalid, "WORLD_ID_REQUIRED", canonize)
+        with pytest.raises(asyncpg.CheckViolationError, match="ck_canonizations_world_id"):
+            await writing.insert(
+                Canonization,
+                tree_id=tree.id,
+                scope=Realm.WORLD,
+                endpoint_node_id=path[1].id,
+                path_length=2,
+                snapshot_digest=mirrors.path_digest(path),
+                confirmed_by_user_id=people.owner.user_id,
+            )
+
+
+async def test_a_parent_stands_in_the_same_tree(database: Database, people: People) -> None:
+    """Rule M6, held by the database."""
+    async with database.writing() as writing:
+        tree = await make_tree(writing, people.owner)
+        path = await make_talk(writing, people.owner, tree, turns=1)
+        other = await make_tree(writing, people.owner)
+        with pytest.raises(asyncpg.ForeignKeyViolationError, match="parent_node_id"):
+            await writing.insert(
+                TreeNode,
+                tree_id=other.id,
+                parent_node_id=path[1].id,
+                node_type=NodeType.QUESTION,
+                status=NodeStatus.SOLIDIFIED,
+                realm=Realm.REALITY,
+            )
 
 
 async def test_strangers_see_no_tree_and_change_none(database: Database, people: People) -> None:

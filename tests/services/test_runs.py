@@ -251,6 +251,7 @@ def text_of(events: Sequence[Event], channel: TextChannel = TextChannel.TEXT) ->
 
 
 async def test_events_are_numbered_without_gap_and_leave_a_solid_answer(bench: Bench) -> None:
+    """Rules R3, R5, R15."""
     async with a_server(bench.dsn) as server:
         run = await bench.ask(tree=bench.tree)
         events = await server.events(bench.viewer, run)
@@ -282,6 +283,7 @@ async def test_events_are_numbered_without_gap_and_leave_a_solid_answer(bench: B
 
 
 async def test_live_and_stored_events_are_equal_from_every_number_on(bench: Bench) -> None:
+    """Rule R9."""
     async with a_server(bench.dsn, ScriptedProvider(is_held=True)) as server:
         run = await bench.ask()
         live = [asyncio.create_task(server.events(bench.viewer, run, after)) for after in range(12)]
@@ -300,6 +302,7 @@ async def test_live_and_stored_events_are_equal_from_every_number_on(bench: Benc
 async def test_another_server_shows_the_same_events_once_and_while_they_come(
     bench: Bench,
 ) -> None:
+    """Rule R9."""
     async with (
         a_server(bench.dsn, ScriptedProvider(is_held=True)) as server,
         a_server(bench.dsn, holder="server_b", works=False) as other,
@@ -344,6 +347,7 @@ async def test_a_follower_that_hangs_up_leaves_nothing_behind(bench: Bench) -> N
 
 
 async def test_an_interrupted_stream_can_be_resumed(bench: Bench) -> None:
+    """Rule R11."""
     async with a_server(bench.dsn, ScriptedProvider(is_held=True)) as server:
         run = await bench.ask()
         answer = await server.provider.begun()
@@ -363,6 +367,7 @@ async def test_an_interrupted_stream_can_be_resumed(bench: Bench) -> None:
 
 
 async def test_no_number_is_shown_that_was_not_reserved(bench: Bench) -> None:
+    """Rule R6."""
     words = [TextPart("text", f"{number} ") for number in range(3 * RESERVE)]
     async with a_server(bench.dsn, ScriptedProvider(is_held=True)) as server:
         run = await bench.ask()
@@ -475,6 +480,7 @@ async def is_expired(bench: Bench, run: Run) -> bool:
     ids=["epoch", "seat", "run", "status"],
 )
 async def test_who_has_lost_a_lease_can_commit_nothing(bench: Bench, change: str) -> None:
+    """Rule R4."""
     async with a_server(bench.dsn, ScriptedProvider(is_held=True)) as server:
         run = await bench.ask()
         answer = await server.provider.begun()
@@ -496,6 +502,7 @@ async def test_who_has_lost_a_lease_can_commit_nothing(bench: Bench, change: str
 
 
 async def test_a_run_whose_seat_was_taken_is_failed_when_its_lease_runs_out(bench: Bench) -> None:
+    """Rule R14."""
     provider = ScriptedProvider(is_held=True)
     async with a_server(bench.dsn, provider, lease=SHORT_LEASE) as server:
         run = await bench.ask()
@@ -533,6 +540,7 @@ async def test_a_lost_lease_is_noticed_while_the_provider_is_silent(bench: Bench
 
 
 async def test_a_whole_answer_outlasts_a_database_that_refuses_its_end(bench: Bench) -> None:
+    """Rule R8."""
     async with a_server(bench.dsn) as server:
         await bench.sql(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
@@ -568,6 +576,7 @@ async def test_a_batch_whose_commit_was_not_heard_of_is_stored_once(bench: Bench
 
 
 async def test_a_run_outlives_its_lease_while_its_server_lives(bench: Bench) -> None:
+    """Rule R4."""
     provider, other = ScriptedProvider(is_held=True), ScriptedProvider()
     # The other server has nothing to do but to recover what is lost.
     other.name = "idle"
@@ -635,6 +644,7 @@ class RosterProvider(ScriptedProvider):
 async def test_two_servers_never_share_a_run_nor_a_character(
     bench: Bench, people: People, seed: int
 ) -> None:
+    """Rules R1, R2."""
     draw = random.Random(seed)
     roster = Roster()
     async with bench.database.writing() as writing:
@@ -877,6 +887,7 @@ async def test_how_an_answer_ends(
     node_status: NodeStatus,
     warnings: list[str],
 ) -> None:
+    """Rule R12."""
     provider = ScriptedProvider(*WORDS, Finished(reason, None, None))
     async with a_server(bench.dsn, provider) as server:
         run = await bench.ask()
@@ -973,7 +984,7 @@ async def test_runs_of_another_provider_are_left_alone(bench: Bench) -> None:
 
 
 async def test_a_lost_run_goes_on_behind_the_reserved_numbers(bench: Bench) -> None:
-    """What a subscriber may have seen before the crash is named by no number afterwards."""
+    """Rule R7. What a subscriber may have seen before the crash keeps its number to itself."""
     async with a_server(bench.dsn, ScriptedProvider(is_held=True)) as server:
         run = await bench.ask()
         answer = await server.provider.begun()
@@ -1034,6 +1045,7 @@ async def test_a_run_lost_before_anything_was_stored(bench: Bench) -> None:
 
 
 async def test_an_only_server_recovers_at_once(bench: Bench) -> None:
+    """Rule R14."""
     run = await bench.ask()
     async with bench.database.writing() as writing:
         await runs.records.take_next_run(writing, "server_gone", "scripted", 3600)
@@ -1043,6 +1055,7 @@ async def test_an_only_server_recovers_at_once(bench: Bench) -> None:
 
 
 async def test_draining_keeps_the_text_and_leaves_the_queue(bench: Bench) -> None:
+    """Rule R13."""
     provider = ScriptedProvider(is_held=True)
     async with a_server(bench.dsn, provider, concurrent=1) as server:
         run = await bench.ask("Now?")

@@ -1,0 +1,28 @@
+"""The numbered rules of the docs and the tests that name them keep together."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conftest import ROOT
+
+NUMBER = r"[A-Z]\d{1,2}"
+# At the start of an item of a list.
+START = rf"^(?:- |\d+\. )({NUMBER}) "
+
+
+def written_rules() -> set[str]:
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("rules.md", "runs.md")]
+    return {rule for page in pages for rule in re.findall(START, page, re.MULTILINE)}
+
+
+def named_rules() -> set[str]:
+    tests = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    named = [each for test in tests for each in re.findall(rf"Rules? ((?:{NUMBER},? ?)+)", test)]
+    return {rule for each in named for rule in re.findall(NUMBER, each)}
+
+
+def test_every_rule_is_named_by_a_test_and_every_named_rule_is_written() -> None:
+    rules = written_rules()
+    assert len(rules) > 30
+    assert named_rules() == rules
