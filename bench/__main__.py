@@ -10,25 +10,13 @@ import orjson
 
 from bench import generator, measure
 from bench.report import table
-from db.embedded import DataFolderInUse, DataFolderUnusable
-from db.engine import Database, DatabaseUnreachable
-from db.migrating import SchemaTooNew
-from db.settings import SettingsError, load_settings
-from schema.cli import with_database
+from db.engine import Database
+from db.settings import load_settings
+from schema.cli import TOLD, with_database
 
 DEFAULT_SCALE = 100_000
 # Growth is measured from here.
 BASE_SCALE = 1_000
-
-# What stops a command with one line that says what to do.
-_TOLD = (
-    SettingsError,
-    DataFolderInUse,
-    DataFolderUnusable,
-    DatabaseUnreachable,
-    SchemaTooNew,
-    RuntimeError,
-)
 
 
 def _say(text: str) -> None:
@@ -80,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
             asyncio.run(_seed(given.nodes))
         else:
             asyncio.run(_run(given.rounds, given.seconds, given.scale))
-    except _TOLD as error:
+    except (*TOLD, RuntimeError) as error:
         print(f"\nbench: {error}", file=sys.stderr)
         return 1
     return 0

@@ -35,6 +35,7 @@ PAGE_ARGUMENTS = {
     "before": "Only what comes before this cursor.",
 }
 
+INFO_PARAMETER = inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info)
 _SIZES = ("first", "last")
 PAGE_PARAMETERS = [
     inspect.Parameter(
@@ -74,7 +75,7 @@ def relation(
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             annotation=strawberry.Parent[Any],  # type: ignore[misc]
         ),
-        inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info),
+        INFO_PARAMETER,
     ]
     page = None
     for parameter in inspect.signature(batch, eval_str=True).parameters.values():
@@ -110,35 +111,32 @@ def root_list(find: Callable[[Context, PageRequest], Awaitable[Any]], descriptio
         asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
         return await find(info.context, PageRequest(**asked))
 
-    parameters = [
-        inspect.Parameter("info", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Info),
-        *PAGE_PARAMETERS,
-    ]
+    parameters = [INFO_PARAMETER, *PAGE_PARAMETERS]
     return strawberry.field(resolver=_with_signature(load, parameters), description=description)
 
 
 def root_row(find: Callable[[Context, str], Awaitable[Any]], description: str) -> Any:
     """A root field that is one row by its id, or null: also for what the viewer may not see."""
 
-    async def load(
-        info: Info,
-        id: Annotated[strawberry.ID, strawberry.argument(description="Its id.")],
-    ) -> Any:
+    async def load(info: Any, id: str) -> Any:
         return await find(info.context, id)
 
-    return strawberry.field(resolver=_without_return(load), description=description)
+    described = strawberry.argument(description="Its id.")
+    parameters = [
+        INFO_PARAMETER,
+        inspect.Parameter(
+            "id",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=Annotated[strawberry.ID, described],
+        ),
+    ]
+    return strawberry.field(resolver=_with_signature(load, parameters), description=description)
 
 
 def _with_signature(resolver: Any, parameters: Sequence[inspect.Parameter]) -> Any:
     # Strawberry reads a field's arguments off its resolver.
     resolver.__signature__ = inspect.Signature(parameters)
     resolver.__annotations__ = {each.name: each.annotation for each in parameters}
-    return resolver
-
-
-def _without_return(resolver: Any) -> Any:
-    # The class attribute that the field is assigned to says the type.
-    del resolver.__annotations__["return"]
     return resolver
 
 

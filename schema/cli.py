@@ -1,4 +1,4 @@
-"""The commands that the Makefile calls: serve, migrate, revision, user, seed, sdl, bench."""
+"""The commands that the Makefile calls: serve, migrate, revision, user, sdl."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PortTaken(Exception):
 
 
 # What stops a command with one line that says what to do.
-_TOLD = (
+TOLD = (
     SettingsError,
     DataFolderInUse,
     DataFolderUnusable,
@@ -237,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
                 asyncio.run(make_user(settings, given.name, given.role, is_revoked=given.revoke))
             case "sdl":
                 write_sdl(given.output)
-    except _TOLD as error:
+    except TOLD as error:
         print(f"mirrorgraph: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # the server has stopped in order; uvicorn raises it afterwards

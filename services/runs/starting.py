@@ -6,11 +6,10 @@ import secrets
 
 from db.enums import NodeType, RunKind, RunStatus
 from db.reading import Writing
-from db.tables import Character, MirrorTree, Run, TreeNode
+from db.tables import MirrorTree, Run, TreeNode
 from services import mirrors
 from services.access import Viewer, require_row
 from services.accounts import record_act
-from services.characters import require_alive
 from services.errors import Invalid
 from services.hub import announce
 
@@ -52,9 +51,8 @@ async def regenerate_answer(
 async def _queue_answer(
     writing: Writing, viewer: Viewer, question: TreeNode, *, provider: str, model: str | None
 ) -> Run:
+    # The caller holds the tree, and so has seen that it may grow.
     tree = await require_row(writing, viewer, MirrorTree, question.tree_id)
-    character = await require_row(writing, viewer, Character, tree.character_id)
-    require_alive(character)
     run = await writing.insert(
         Run,
         kind=RunKind.FOREGROUND,

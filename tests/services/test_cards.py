@@ -6,7 +6,6 @@ import base64
 import json
 import struct
 import zlib
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 
 from services.cards import Card, CardWarning, read_card
 from services.errors import Invalid
+from tests.conftest import shared
 
-REAL_CARDS = Path(__file__).resolve().parents[3] / "shared" / "data" / "cards"
 PICTURE_NOT_KEPT = CardWarning(
     "PICTURE_NOT_KEPT", "Only the card was read; the picture itself is not kept.", ""
 )
@@ -41,9 +40,7 @@ MINIMAL_FIELDS: dict[str, Any] = {
 
 
 def real(name: str) -> bytes:
-    if not REAL_CARDS.is_dir():
-        pytest.skip(f"the real cards are not beside this checkout ({REAL_CARDS})")
-    return (REAL_CARDS / name).read_bytes()
+    return shared("data", "cards", name).read_bytes()
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
