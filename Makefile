@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SERVE := $(BIN)/python -m schema.cli
 WEB := explorer/dist/index.html
 WEB_SOURCES := $(wildcard explorer/*.html explorer/*.json explorer/*.ts explorer/src/*)
-CLIENTS := tests/e2e/clients/node_modules/.package-lock.json
+CLIENTS := tests/conformance/node_modules/.package-lock.json
 HAS_NODE := $(shell command -v npm 2>/dev/null)
 
 .PHONY: run test check web sdl bench seed user db-revision clean
@@ -67,8 +67,8 @@ $(VENV)/dev.stamp: requirements-dev.lock | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@ $(VENV)/run.stamp
 
-$(CLIENTS): tests/e2e/clients/package-lock.json
-	cd tests/e2e/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+$(CLIENTS): tests/conformance/package-lock.json
+	cd tests/conformance && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 clean:
-	rm -rf $(VENV) explorer/dist explorer/node_modules tests/e2e/clients/node_modules
+	rm -rf $(VENV) explorer/dist explorer/node_modules tests/conformance/node_modules

@@ -74,6 +74,11 @@ class Database:
             key = await writing.value(_setting_value(), key="cursor_key")
         self._cursors = CursorSigner(bytes.fromhex(key))
 
+    def pool_use(self) -> dict[str, tuple[int, int]]:
+        """For each pool by name: how many connections it has, and how many of them are idle."""
+        pools = {"reading": self._reading_pool, "writing": self._writing_pool}
+        return {name: (each.get_size(), each.get_idle_size()) for name, each in pools.items()}
+
     async def is_ready(self) -> bool:
         """Whether a statement gets an answer."""
         try:

@@ -46,11 +46,10 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening."""
+        self._connected.clear()
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        self._connected.clear()
+            await asyncio.wait({self._task})
 
     @property
     def is_connected(self) -> bool:
@@ -58,13 +57,20 @@ class Listener:
         return self._connected.is_set()
 
     async def _run(self) -> None:
-        while True:
-            with contextlib.suppress(*DATABASE_TROUBLE):
-                await self._listen()
-            if self._connected.is_set():
-                self._connected.clear()
-                self._on_lost()
-            await asyncio.sleep(RETRY_SECONDS)
+        try:
+            while True:
+                with contextlib.suppress(*DATABASE_TROUBLE):
+                    await self._listen()
+                self._lose()
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            # Whatever ends this, a mistake among it: nobody may believe that he is still heard.
+            self._lose()
+
+    def _lose(self) -> None:
+        if self._connected.is_set():
+            self._connected.clear()
+            self._on_lost()
 
     async def _listen(self) -> None:
         # The limit on commands is for LISTEN too: the connection may go quiet before that.

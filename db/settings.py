@@ -47,7 +47,32 @@ class Settings(BaseSettings):
     statement_timeout: float = Field(default=30.0, gt=0, le=86_400)
     auth: AuthMode = AuthMode.LOCAL
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    # What a client may ask for; schema/wire/limits.py says what is counted.
     max_request_bytes: int = Field(default=20 * 1024 * 1024, ge=1024)
+    max_document_bytes: int = Field(default=100_000, ge=100)
+    max_tokens: int = Field(default=2_000, ge=10)
+    # Far deeper, and Python's own stack would end an operation before we do.
+    max_depth: int = Field(default=16, ge=1, le=100)
+    max_aliases: int = Field(default=50, ge=0)
+    max_duplicate_fields: int = Field(default=50, ge=0)
+    max_directives: int = Field(default=50, ge=0)
+    max_cost: int = Field(default=10_000, ge=1)
+    max_batch: int = Field(default=10, ge=1)
+    max_files: int = Field(default=10, ge=1)
+    max_operations: int = Field(default=100, ge=1)
+    max_connections: int = Field(default=2_000, ge=1)
+    operation_timeout: float = Field(default=30.0, gt=0)
+    request_timeout: float = Field(default=60.0, gt=0)
+    # How the wire behaves.
+    legacy_status_codes: bool = False
+    introspection: bool = True
+    suggestions: bool | None = None
+    heartbeat: float = Field(default=12.0, gt=0)
+    init_timeout: float = Field(default=10.0, gt=0)
+    document_cache_entries: int = Field(default=2_000, ge=1)
+    document_cache_bytes: int = Field(default=128 * 1024 * 1024, ge=1024)
+    trusted_documents: Path | None = None
+    trusted_documents_only: bool = False
     provider: Literal["demo", "openai", "anthropic"] = "demo"
     model: str | None = None
     openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
@@ -62,6 +87,8 @@ class Settings(BaseSettings):
     demo_content: bool = True
     web_dir: Path = PROJECT_ROOT / "explorer" / "dist"
     log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_endpoint: str | None = Field(default=None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")
 
     @field_validator("allowed_origins", mode="before")
     @classmethod
@@ -77,6 +104,27 @@ class Settings(BaseSettings):
         if scheme not in {"postgresql", "postgres"}:
             raise ValueError("must begin with postgresql://")
         return value
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _http_only(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return value
+
+    @model_validator(mode="after")
+    def _trusted_documents_are_named(self) -> Settings:
+        if self.trusted_documents_only and self.trusted_documents is None:
+            raise ValueError(
+                "MIRRORGRAPH_TRUSTED_DOCUMENTS_ONLY needs a file of documents: name it in "
+                "MIRRORGRAPH_TRUSTED_DOCUMENTS"
+            )
+        return self
+
+    @property
+    def gives_suggestions(self) -> bool:
+        """Whether errors name fields that might have been meant: not in production, unless told."""
+        return self.auth is AuthMode.LOCAL if self.suggestions is None else self.suggestions
 
     @model_validator(mode="after")
     def _local_mode_stays_on_loopback(self) -> Settings:

@@ -6,13 +6,20 @@ and not past a commit: what it has loaded would be stale.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from opentelemetry import trace
+from opentelemetry.trace import StatusCode
 from strawberry.dataloader import DataLoader
 
 # async def <children>_of_<parents>(context, parents, **arguments) -> one result for each parent
 BatchFunction = Callable[..., Awaitable[Sequence[Any]]]
+
+Answer = TypeVar("Answer")
+
+tracer = trace.get_tracer("mirrorgraph")
 
 
 class _Same:
@@ -37,6 +44,21 @@ def _cache_key(parent: Any) -> Hashable:
     return (type(parent).__name__, identity) if identity is not None else _Same(parent)
 
 
+async def _asked(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What a loader answers, asked again when somebody else's end took the answer away.
+
+    Fields that want the same thing wait for the same future. When one of them is cancelled, because
+    a sibling has failed, so is the future; those that go on must not end with it.
+    """
+    while True:
+        try:
+            return await ask()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+
+
 class Batcher:
     """The loaders of one operation: one for each batch function and set of arguments."""
 
@@ -48,13 +70,15 @@ class Batcher:
         self, batch: BatchFunction, parent: Any, arguments: Mapping[str, Any] | None = None
     ) -> Any:
         """The result of a batch function for one parent, asked for together with its siblings."""
-        return await self._loader(batch, arguments or {}).load(parent)
+        loader = self._loader(batch, arguments or {})
+        return await _asked(lambda: loader.load(parent))
 
     async def load_many(
         self, batch: BatchFunction, parents: Sequence[Any], arguments: Mapping[str, Any]
     ) -> list[Any]:
         """The results for several parents."""
-        return await self._loader(batch, arguments).load_many(list(parents))
+        loader, wanted = self._loader(batch, arguments), list(parents)
+        return await _asked(lambda: loader.load_many(wanted))
 
     def _loader(self, batch: BatchFunction, arguments: Mapping[str, Any]) -> DataLoader[Any, Any]:
         key = (batch, tuple(sorted(arguments.items())))
@@ -62,7 +86,16 @@ class Batcher:
         if loader is None:
 
             async def load(parents: list[Any]) -> Sequence[Any]:
-                return await batch(self._context, parents, **arguments)
+                # Without the exception's text, which may quote what is private.
+                with tracer.start_as_current_span(
+                    batch.__name__, record_exception=False, set_status_on_exception=False
+                ) as span:
+                    span.set_attribute("mirrorgraph.parents", len(parents))
+                    try:
+                        return await batch(self._context, parents, **arguments)
+                    except Exception:
+                        span.set_status(StatusCode.ERROR)
+                        raise
 
             loader = self._loaders[key] = DataLoader(load_fn=load, cache_key_fn=_cache_key)
         return loader

@@ -52,8 +52,6 @@ class Context:
     request_hash: str = ""
     # The mutation being carried out, by its name in the response.
     root_field: str = ""
-    # What a WebSocket client sent with connection_init; set by the socket handler.
-    connection_params: dict[str, Any] | None = None
     batcher: Batcher = field(init=False)
 
     def __post_init__(self) -> None:

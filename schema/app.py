@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,24 @@ from db.embedded import start_embedded
 from db.engine import Database, open_database
 from db.listening import Listener
 from db.migrating import migrate
-from db.settings import AuthMode, Settings
-from resolvers.context import Context, Engine
+from db.settings import AuthMode, Settings, SettingsError
+from resolvers.context import Engine
+from schema.observing import Observation
 from schema.root import schema
-from schema.wire.http import PREFLIGHT_HEADERS, GraphQLEndpoint, Refused
+from schema.signing_in import SignedIn, sign_in
+from schema.wire.documents import DocumentCache, DocumentReader, ManifestError, read_manifest
+from schema.wire.errors import Refused, error_response
+from schema.wire.execution import Operations
+from schema.wire.http import (
+    STREAM_TOKEN_HEADER,
+    EndpointSettings,
+    GraphQLEndpoint,
+)
+from schema.wire.limits import Limits
+from schema.wire.metrics import Metrics
+from schema.wire.origins import PREFLIGHT_HEADERS
 from services import accounts, demo
-from services.access import ANONYMOUS, Viewer
+from services.access import Viewer
 from services.hub import CHANNEL, Hub
 from services.providers import ProviderSettings, make_provider
 from services.runs import RunWorker
@@ -121,6 +133,10 @@ class Server:
             if self.settings.demo_content and await demo.is_empty(writing):
                 await demo.create_demo(writing, self._local_viewer)
 
+    def call_last(self, undo: Callable[[], None]) -> None:
+        """Have something undone after everything else; to be said before the server is opened."""
+        self._closing.callback(undo)
+
     async def drain(self) -> None:
         """Refuse new operations, cut running generations, end open streams."""
         if self.is_draining:
@@ -140,31 +156,19 @@ class Server:
             await self.drain()
         await self._closing.aclose()
 
-    async def make_context(self, headers: Mapping[str, str] | None) -> Context:
-        """The context of one request, or without headers of a socket that has yet to sign in.
+    async def sign_in(self, headers: Mapping[str, str]) -> SignedIn:
+        """Whom these headers (in lower case) sign in. Raises Refused."""
+        return await sign_in(headers, self.engine, self._local_viewer, self.check_open)
 
-        Raises Refused.
-        """
+    def check_open(self) -> None:
+        """Raises Refused while the server stops."""
         if self.is_draining:
-            raise Refused(503, "SERVER_STOPPING", "The server is stopping: try again soon.")
-        if headers is None:
-            return Context(engine=self.engine, viewer=ANONYMOUS)
-        return Context(
-            engine=self.engine,
-            viewer=await self._viewer(headers),
-            idempotency_key=headers.get("idempotency-key"),
-        )
-
-    async def _viewer(self, headers: Mapping[str, str]) -> Viewer:
-        if self._local_viewer is not None:
-            return self._local_viewer
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token:
-            async with self.engine.database.reading() as reading:
-                viewer = await accounts.find_viewer(reading, token.strip())
-            if viewer is not None:
-                return viewer
-        raise Refused(401, "UNAUTHENTICATED", "Send a bearer token; make one with make user.")
+            raise Refused(
+                503,
+                "SERVER_STOPPING",
+                "The server is stopping: try again soon.",
+                headers={"retry-after": "5"},
+            )
 
     async def is_ready(self) -> bool:
         """Whether operations can be served now."""
@@ -215,12 +219,24 @@ def create_app(settings: Settings) -> Starlette:
         finally:
             await server.close()
 
-    endpoint = GraphQLEndpoint(
-        schema,
-        server.make_context,
-        max_request_bytes=settings.max_request_bytes,
-        allowed_origins=settings.allowed_origins,
+    metrics = Metrics()
+    limits = _limits(settings)
+    documents = _documents(settings, limits)
+    operations = Operations(
+        schema, documents, limits, metrics, suggestions=settings.gives_suggestions
     )
+    endpoint = GraphQLEndpoint(
+        operations, server.sign_in, _endpoint_settings(settings), server.check_open
+    )
+    observation = Observation(metrics, documents)
+
+    async def figures(request: Request) -> Response:
+        try:
+            caller = await server.sign_in(request.headers)
+            caller.require_operator()
+        except Refused as refused:
+            return error_response(refused)
+        return await observation.answer(server.engine)
 
     async def readiness(_request: Request) -> Response:
         is_ready = await server.is_ready()
@@ -231,12 +247,63 @@ def create_app(settings: Settings) -> Starlette:
         WebSocketRoute("/graphql", endpoint),
         Route("/healthz", _health),
         Route("/readyz", readiness),
-        Route("/schema.graphql", _sdl),
+        Route("/metrics", figures),
+        *([Route("/schema.graphql", _sdl)] if settings.introspection else []),
         *_pages(settings.web_dir),
     ]
     app = Starlette(routes=routes, middleware=_middleware(settings), lifespan=lifespan)
     app.state.server = server
     return app
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        document_bytes=settings.max_document_bytes,
+        tokens=settings.max_tokens,
+        depth=settings.max_depth,
+        aliases=settings.max_aliases,
+        duplicate_fields=settings.max_duplicate_fields,
+        directives=settings.max_directives,
+        cost=settings.max_cost,
+        seconds=settings.operation_timeout,
+        request_bytes=settings.max_request_bytes,
+        request_seconds=settings.request_timeout,
+        batch=settings.max_batch,
+        files=settings.max_files,
+        operations=settings.max_operations,
+        connections=settings.max_connections,
+    )
+
+
+def _documents(settings: Settings, limits: Limits) -> DocumentCache:
+    reader = DocumentReader(
+        schema._schema,
+        limits,
+        suggestions=settings.gives_suggestions,
+        introspection=settings.introspection,
+    )
+    path = settings.trusted_documents
+    try:
+        trusted = read_manifest(path) if path is not None else None
+    except ManifestError as error:
+        raise SettingsError(f"MIRRORGRAPH_TRUSTED_DOCUMENTS: {error}") from None
+    return DocumentCache(
+        reader,
+        limits,
+        entries=settings.document_cache_entries,
+        size=settings.document_cache_bytes,
+        trusted=trusted,
+        trusted_only=settings.trusted_documents_only,
+    )
+
+
+def _endpoint_settings(settings: Settings) -> EndpointSettings:
+    return EndpointSettings(
+        allowed_origins=settings.allowed_origins,
+        legacy_status_codes=settings.legacy_status_codes,
+        heartbeat_seconds=settings.heartbeat,
+        initialisation_seconds=settings.init_timeout,
+    )
 
 
 def _middleware(settings: Settings) -> list[Middleware]:
@@ -248,11 +315,14 @@ def _middleware(settings: Settings) -> list[Middleware]:
     if settings.allowed_origins:
         allowed: dict[str, Any] = {
             "allow_origins": settings.allowed_origins,
-            "allow_methods": ["GET", "POST"],
+            "allow_methods": ["GET", "POST", "PUT", "DELETE"],
+            "expose_headers": ["x-request-id", "retry-after"],
             "allow_headers": [
                 "authorization",
                 "content-type",
                 "idempotency-key",
+                "traceparent",
+                STREAM_TOKEN_HEADER,
                 *PREFLIGHT_HEADERS,
             ],
         }

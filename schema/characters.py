@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import strawberry
-from strawberry.file_uploads import Upload
 from strawberry.scalars import JSON
 
 from db.enums import CharacterStatus, EmbryoStatus, Origin
@@ -26,6 +25,7 @@ from schema.base import (
     root_row,
     row_type,
 )
+from schema.wire.uploads import Upload
 
 enum(
     Origin,

@@ -6,14 +6,12 @@ import argparse
 import asyncio
 import gc
 import logging
-import socket
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import structlog
-import uvicorn
 import uvloop
 
 from db.embedded import DataFolderInUse, DataFolderUnusable, start_embedded
@@ -23,14 +21,12 @@ from db.migrating import SchemaTooNew, migrate, write_revision
 from db.settings import PROJECT_ROOT, Settings, SettingsError, load_settings
 from schema.app import Server, create_app
 from schema.root import schema
+from schema.serving import DrainingServer, PortTaken, uvicorn_config
+from schema.wire.tracing import send_spans
 from services import accounts
 from services.errors import DomainError
 
 SDL_FILE = PROJECT_ROOT / "schema" / "schema.graphql"
-
-
-class PortTaken(Exception):
-    """The server cannot listen where it was told to; the message is one line."""
 
 
 # What stops a command with one line that says what to do.
@@ -45,56 +41,18 @@ TOLD = (
 )
 
 
-class DrainingServer(uvicorn.Server):
-    """Ends open streams before uvicorn closes their connections under them."""
-
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
-        super().__init__(config)
-        self._server = server
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then print the address."""
-        try:
-            await super().startup(sockets)
-        except SystemExit:  # how uvicorn says so, having logged the reason
-            raise PortTaken(
-                f"Cannot listen on port {self.config.port} of {self.config.host}: stop what does, "
-                "or choose another with MIRRORGRAPH_PORT."
-            ) from None
-        if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            host = f"[{host}]" if ":" in host else host
-            print(f"Mirrorgraph is ready at http://{host}:{port}", flush=True)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Drain, stop, close. All of it here: uvicorn raises the signal again afterwards."""
-        await self._server.drain()
-        await super().shutdown(sockets)
-        await self._server.close()
-
-
 async def serve(settings: Settings) -> None:
     """Serve until told to stop."""
+    stop_sending = send_spans(settings.otlp_endpoint) if settings.otlp_endpoint else None
     app = create_app(settings)
     server: Server = app.state.server
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        http="httptools",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=5,
-        server_header=False,
-    )
+    if stop_sending is not None:
+        server.call_last(stop_sending)
     try:
         # Opened here and not by the lifespan protocol, whose errors would be a page of traceback.
         await server.open()
         _collect_garbage_less_often()
-        await DrainingServer(config, server).serve()
+        await DrainingServer(uvicorn_config(app, settings), server).serve()
     finally:
         await server.close()
 
@@ -115,6 +73,8 @@ def configure_logging(settings: Settings) -> None:
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     shared: list[Any] = [
+        # The id of the request in whose course something is logged.
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -126,8 +86,10 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("mirrorgraph").setLevel(logging.INFO)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    logging.getLogger("mirrorgraph").setLevel(level)
     structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,

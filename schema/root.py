@@ -1,11 +1,10 @@
-"""Joins the nouns into the schema, and gives every operation and event a context of its own."""
+"""Joins the nouns into the schema."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import strawberry
-from strawberry.extensions import ParserCache, ValidationCache
 from strawberry.schema.config import StrawberryConfig
 
 from resolvers import nodes as resolve
@@ -14,7 +13,7 @@ from schema.base import Info, Node, root_row
 from schema.characters import CharacterMutation, CharacterQuery, EmbryoDraft
 from schema.mirrors import Canonization, MirrorMutation, MirrorQuery
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
-from schema.wire.execution import OperationExecutor, WireSchema
+from schema.wire.uploads import UPLOAD_SCALAR, Upload
 
 
 @strawberry.type
@@ -52,12 +51,11 @@ class Subscription(RunSubscription):
     """The root of subscriptions."""
 
 
-schema = WireSchema(
+schema = strawberry.Schema(
     query=Query,
     mutation=Mutation,
     subscription=Subscription,
     types=[AuditEvent, EmbryoDraft, Canonization, *EVENT_TYPES],
-    extensions=[ParserCache, ValidationCache],
-    execution_context_class=OperationExecutor,
-    config=StrawberryConfig(sort_schema=True),
+    # Of Strawberry's own execution nothing is used: schema/wire/execution.py calls graphql-core.
+    config=StrawberryConfig(sort_schema=True, scalar_map={Upload: UPLOAD_SCALAR}),
 )

@@ -30,6 +30,7 @@ from db.tables import (
 )
 from services.access import Viewer, visible
 from services.errors import Conflict, Invalid
+from services.hub import announce
 from services.text import MAX_LINE, checked_text
 
 LOCAL_USER_NAME = "local"
@@ -53,10 +54,12 @@ def _hash(text: str) -> str:
 
 
 @statement(User)
-def _viewer_of_token() -> Any:
+def _sign_in_of_token() -> Any:
+    seconds_left = func.extract("epoch", col(LoginSession.expires_at) - func.clock_timestamp())
     return (
         select(
             col(User.id),
+            func.min(seconds_left).label("seconds_left"),
             func.array_remove(func.array_agg(col(Role.name)), None).label("roles"),
         )
         .select_from(LoginSession)
@@ -76,10 +79,26 @@ def _viewer_of_token() -> Any:
     )
 
 
-async def find_viewer(reading: Reading, token: str) -> Viewer | None:
-    """Whom a bearer token signs in, or None when it is unknown, expired or revoked."""
-    row: Any = await reading.first(_viewer_of_token(), token_hash=_hash(token))
-    return row and Viewer(row.id, frozenset(RoleName(name) for name in row.roles))
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """Whom a token signs in, and for how many seconds more; None when it does not expire."""
+
+    viewer: Viewer
+    seconds_left: float | None
+
+
+async def find_sign_in(reading: Reading, token: str) -> SignIn | None:
+    """What a bearer token stands for, or None when it is unknown, expired or revoked."""
+    row: Any = await reading.first(_sign_in_of_token(), token_hash=_hash(token))
+    if row is None:
+        return None
+    left = None if row.seconds_left is None else float(row.seconds_left)
+    return SignIn(Viewer(row.id, frozenset(RoleName(name) for name in row.roles)), left)
+
+
+def sign_in_topic(user_id: str) -> str:
+    """What is announced when a user's tokens or roles change."""
+    return f"sign_in:{user_id}"
 
 
 @statement(User)
@@ -130,6 +149,7 @@ async def grant_role(writing: Writing, user_id: str, role: RoleName) -> None:
     """Give a user a role; nothing happens when they have it."""
     await writing.run(_keep_role(), id=new_id("roles"), name=role)
     await writing.run(_keep_grant(), id=new_id("role_grants"), name=role, user_id=user_id)
+    await announce(writing, sign_in_topic(user_id))
 
 
 async def issue_token(writing: Writing, user_id: str, expires_at: datetime | None = None) -> str:
@@ -154,6 +174,7 @@ def _revoke_tokens() -> Any:
 
 async def revoke_tokens(writing: Writing, user_id: str) -> int:
     """Take all tokens of a user back at once; how many there were."""
+    await announce(writing, sign_in_topic(user_id))
     return await writing.run(_revoke_tokens(), of_user=user_id)
 
 

@@ -5,71 +5,124 @@ What only we can mend is logged whole with the request's id, and the client gets
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
-from graphql import GraphQLError, GraphQLSyntaxError
-from strawberry.exceptions import MissingQueryError
-from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from graphql import GraphQLError
+from starlette.responses import JSONResponse
 
 from db.paging import BadPageRequest
 from services.errors import DomainError
 
 logger = structlog.get_logger("mirrorgraph.errors")
 
-# What Strawberry says of a request that names no operation, or one of the wrong kind.
-_REQUEST_TROUBLE = (MissingQueryError, CannotGetOperationTypeError, InvalidOperationTypeError)
+# A GraphQL error as it is sent: message, locations, path, extensions.
+ErrorBody = dict[str, Any]
 
 
-def presentable(errors: Sequence[GraphQLError], request_id: str) -> list[GraphQLError]:
-    """The same errors as a client may see them."""
+class Refused(Exception):
+    """A request that is not executed: its status over HTTP, and what the client is told.
+
+    Raised with one code and message, or with the errors that a document has.
+    """
+
+    # Whether the metrics have it already; several layers see it pass.
+    is_counted = False
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **extensions: Any,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.errors = [error_body(code, message, **extensions)]
+        self.headers = dict(headers or {})
+
+
+def error_response(refused: Refused) -> JSONResponse:
+    """The answer to a request that was refused, outside of GraphQL over HTTP."""
+    return JSONResponse({"errors": refused.errors}, refused.status, refused.headers)
+
+
+class RequestError(Refused):
+    """A well-formed request whose document, operation or variables cannot be executed: what the
+    GraphQL specification calls a request error. The response has errors and no data.
+    """
+
+    def __init__(self, status: int, errors: Sequence[ErrorBody]) -> None:
+        Exception.__init__(self, errors[0]["message"])
+        self.status = status
+        self.code = errors[0]["extensions"]["code"]
+        self.errors = list(errors)
+        self.headers = {}
+
+
+def request_error(status: int, code: str, message: str, **extensions: Any) -> RequestError:
+    """A RequestError with a single error."""
+    return RequestError(status, [error_body(code, message, **extensions)])
+
+
+def error_body(code: str, message: str, **extensions: Any) -> ErrorBody:
+    """One error that belongs to no place in a document."""
+    return {"message": message, "extensions": {"code": code, **extensions}}
+
+
+def located_body(code: str, error: GraphQLError) -> ErrorBody:
+    """An error of graphql-core about the document or its variables, told as it is."""
+    body: ErrorBody = dict(error.formatted)
+    body["extensions"] = {"code": code, **(error.extensions or {})}
+    return body
+
+
+def presentable(errors: Sequence[GraphQLError], request_id: str) -> list[ErrorBody]:
+    """Errors of an execution as a client may see them."""
     return [_presentable(error, request_id) for error in errors]
 
 
-def _presentable(error: GraphQLError, request_id: str) -> GraphQLError:
+def _presentable(error: GraphQLError, request_id: str) -> ErrorBody:
     original = error.original_error
     while isinstance(original, GraphQLError):
         original = original.original_error
-    extensions: dict[str, Any]
+    body: ErrorBody = dict(error.formatted)
     if isinstance(original, BadPageRequest):
-        extensions = {"code": original.code, "argument": original.argument}
-        return _told(error, original.message, extensions)
-    if isinstance(original, DomainError):
-        extensions = {"code": original.code}
-        if original.path:
-            extensions["argument"] = ".".join(str(step) for step in original.path)
-        if original.is_retryable:
-            extensions["retryable"] = True
-        return _told(error, original.message, extensions)
-    if isinstance(original, _REQUEST_TROUBLE):
-        return _told(error, error.message, {"code": "BAD_REQUEST"})
-    if original is None and error.path is None:
-        is_syntax = isinstance(error, GraphQLSyntaxError)
-        code = "GRAPHQL_PARSE_FAILED" if is_syntax else "GRAPHQL_VALIDATION_FAILED"
-        return _told(error, error.message, {"code": code, **(error.extensions or {})})
+        body["message"] = original.message
+        body["extensions"] = {"code": original.code, "argument": original.argument}
+    elif isinstance(original, DomainError):
+        body["message"] = original.message
+        body["extensions"] = _domain_extensions(original)
+    else:
+        body.update(masked(error.message, request_id, original, error.path))
+    return body
+
+
+def _domain_extensions(error: DomainError) -> dict[str, Any]:
+    extensions: dict[str, Any] = {"code": error.code}
+    if error.path:
+        extensions["argument"] = ".".join(str(step) for step in error.path)
+    if error.is_retryable:
+        extensions["retryable"] = True
+    return extensions
+
+
+def masked(
+    message: str,
+    request_id: str,
+    cause: BaseException | None,
+    path: Sequence[str | int] | None = None,
+) -> ErrorBody:
+    """Log what went wrong; the client gets a mask that names the request."""
     logger.error(
-        "an operation failed",
-        request_id=request_id,
-        path=error.path,
-        message=error.message,
-        exc_info=original,
+        "an operation failed", request_id=request_id, path=path, message=message, exc_info=cause
     )
-    message = "Something went wrong on the server. Say this request id when you report it."
-    return _told(error, message, {"code": "INTERNAL", "requestId": request_id})
-
-
-def _told(error: GraphQLError, message: str, extensions: dict[str, Any]) -> GraphQLError:
-    return GraphQLError(
-        message,
-        nodes=error.nodes,
-        source=error.source,
-        positions=error.positions,
-        path=error.path,
-        extensions=extensions,
+    return error_body(
+        "INTERNAL",
+        "Something went wrong on the server. Say this request id when you report it.",
+        requestId=request_id,
     )
-
-
-def error_body(code: str, message: str, **extensions: Any) -> dict[str, Any]:
-    """The JSON body of a request that was refused before it was executed."""
-    return {"errors": [{"message": message, "extensions": {"code": code, **extensions}}]}

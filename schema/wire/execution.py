@@ -1,75 +1,309 @@
-"""How operations are executed: each, and each event of a subscription, in a context of its own."""
+"""Executes operations, whatever brought them: prepared from the document cache, in a context of
+their own, within the time that they have, observed.
+
+Calls graphql-core directly, with Strawberry's executor: the document is parsed and validated
+already, and there are no extensions to run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any, Protocol, cast
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
 
 import strawberry
-from graphql import GraphQLSyntaxError
-from graphql.execution import ExecutionResult as CoreResult
+import structlog
+from graphql import ExecutionResult, GraphQLError, OperationType
+from graphql.execution import create_source_event_stream, map_source_to_response_event
+from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
-from strawberry.types import ExecutionResult
-from strawberry.types.execution import PreExecutionError
-from strawberry.types.graphql import OperationType
 
-from schema.wire.errors import presentable
+from schema.wire.documents import Document, DocumentCache, Operation
+from schema.wire.errors import (
+    Refused,
+    RequestError,
+    located_body,
+    masked,
+    presentable,
+    request_error,
+)
+from schema.wire.limits import Limits
+from schema.wire.metrics import Metrics
+from schema.wire.requests import OperationRequest
+from schema.wire.tracing import TracingExecutor, is_tracing, mark, operation_span
+from services.errors import DomainError, LimitReached
+
+logger = structlog.get_logger("mirrorgraph.operations")
+
+# A GraphQL response as it is sent. Without `data` nothing was executed, or a stream broke off.
+Response = dict[str, Any]
 
 
 class OperationContext(Protocol):
-    """What this layer needs of a context."""
+    """What this layer needs of an operation's context."""
 
     request_id: str
 
-    def renewed(self) -> OperationContext:
+    def renewed(self) -> Self:
         """The same caller with fresh loaders."""
         ...
 
 
-class OperationExecutor(StrawberryGraphQLCoreExecutionContext):
-    """Renews the context at the start of every query, mutation and subscription event.
+class Caller(Protocol):
+    """Whoever has signed in on a request or a connection."""
 
-    Without it all operations and events of a socket would share loaders, and with them what the
-    first of them had read.
-    """
+    @property
+    def identity(self) -> str:
+        """Equal for the same person, whatever they signed in with."""
+        ...
 
-    def execute_operation(self, *args: Any, **kwargs: Any) -> Any:
-        """Execute with fresh loaders."""
-        self.context_value = self.context_value.renewed()
-        return super().execute_operation(*args, **kwargs)
+    def context(
+        self, idempotency_key: str | None = None, request_hash: str = ""
+    ) -> OperationContext:
+        """A context for one operation. Raises Refused when no operation may begin now."""
+        ...
 
-
-class WireSchema(strawberry.Schema):
-    """A schema whose results hold only presentable errors, whatever the transport."""
-
-    async def execute(self, *args: Any, **kwargs: Any) -> ExecutionResult:
-        """One result of a query or mutation; a subscription is refused, as it is no single one."""
-        allowed = kwargs.get("allowed_operation_types") or OperationType
-        kwargs["allowed_operation_types"] = set(allowed) - {OperationType.SUBSCRIPTION}
-        result = await super().execute(*args, **kwargs)
-        return cast("ExecutionResult", _presented(result, kwargs["context_value"]))
-
-    async def stream(self, *args: Any, **kwargs: Any) -> Any:
-        """The results of an operation, as they come."""
-        source: Any = await super().stream(*args, **kwargs)
-        return _presented_stream(source, kwargs["context_value"])
-
-    def process_errors(self, errors: Any, execution_context: Any = None) -> None:
-        """Nothing: what deserves the log was logged when it was made presentable."""
+    async def signed_out(self) -> None:
+        """Return when the sign-in has lost its validity."""
+        ...
 
 
-async def _presented_stream(source: Any, context: OperationContext) -> AsyncGenerator[Any, None]:
-    try:
-        async for result in source:
-            yield _presented(result, context)
-    except GraphQLSyntaxError as error:
-        # Raised by the parser cache, which runs outside of what Strawberry guards.
-        yield _presented(PreExecutionError(data=None, errors=[error]), context)
-    finally:
-        await source.aclose()
+class SignIn(Protocol):
+    """Finds out who calls."""
+
+    async def __call__(self, headers: Mapping[str, str]) -> Caller:
+        """Whom these headers sign in. Raises Refused."""
+        ...
 
 
-def _presented(result: Any, context: OperationContext) -> Any:
-    if isinstance(result, (ExecutionResult, CoreResult)) and result.errors:
-        result.errors = presentable(result.errors, context.request_id)
-    return result
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request whose document and operation are known and within the limits."""
+
+    request: OperationRequest
+    document: Document
+    operation: Operation
+
+    @property
+    def kind(self) -> str:
+        """query, mutation or subscription."""
+        return self.operation.type.value
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether there may be more than one response."""
+        return self.operation.type is OperationType.SUBSCRIPTION
+
+
+class _Observation:
+    outcome = "ok"
+
+
+class Operations:
+    """What executes the operations of one server."""
+
+    def __init__(
+        self,
+        schema: strawberry.Schema,
+        documents: DocumentCache,
+        limits: Limits,
+        metrics: Metrics,
+        *,
+        suggestions: bool,
+    ) -> None:
+        self.documents = documents
+        self.limits = limits
+        self.metrics = metrics
+        self._schema = schema._schema
+        self._hides_suggestions = not suggestions
+        self._executor_class = (
+            TracingExecutor if is_tracing() else StrawberryGraphQLCoreExecutionContext
+        )
+
+    def prepare(self, request: OperationRequest) -> Prepared:
+        """Find the document and the operation of a request. Raises Refused."""
+        try:
+            document = self.documents.find(request)
+            return Prepared(request, document, document.operation(request.operation_name))
+        except Refused as refused:
+            self.metrics.count(refused)
+            raise
+
+    async def respond(self, prepared: Prepared, context: OperationContext) -> Response:
+        """The response to a query or a mutation.
+
+        Raises RequestError for what keeps it from being executed, and when its time is up. When
+        the awaiting task is cancelled, so is all work of the operation.
+        """
+        with self._observed(prepared, context) as observed:
+            executor = self._executor(prepared, context)
+            began = time.perf_counter()
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    result = executor.execute_operation()
+                    if executor.is_awaitable(result):
+                        result = await result
+            except TimeoutError:
+                raise self._too_slow() from None
+            finally:
+                self.metrics.seconds.labels(prepared.kind).observe(time.perf_counter() - began)
+            if result.errors:
+                observed.outcome = "partial" if result.data is not None else "failed"
+            return _response(result, context)
+
+    async def stream(
+        self, prepared: Prepared, context: OperationContext
+    ) -> AsyncGenerator[Response, None]:
+        """The responses of any operation, as they come.
+
+        Raises RequestError before the first response. A stream that breaks off later ends with a
+        response that has errors and no data. Close it in the task that reads it.
+        """
+        if not prepared.is_subscription:
+            yield await self.respond(prepared, context)
+            return
+        with self._observed(prepared, context) as observed:
+            executor = self._executor(prepared, context)
+            source = await self._source(executor, context)
+
+            def execute_event(event: Any) -> Any:
+                # An event reads anew: what loaders have seen for an earlier one is stale.
+                event.context_value = context.renewed()
+                return self._event(event)
+
+            responses = map_source_to_response_event(executor, source, execute_event)
+            try:
+                async with aclosing(responses):
+                    async for result in responses:
+                        if result.errors:
+                            observed.outcome = "partial"
+                        yield _response(result, context)
+                        # A source may never wait for anything, and a client read as fast.
+                        await asyncio.sleep(0)
+            except Exception as error:
+                observed.outcome = "failed"
+                located = GraphQLError(str(error), original_error=error)
+                yield {"errors": presentable([located], context.request_id)}
+
+    async def _source(self, executor: Any, context: OperationContext) -> Any:
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                source: Any = create_source_event_stream(executor)
+                if executor.is_awaitable(source):
+                    source = await source
+        except TimeoutError:
+            raise self._too_slow() from None
+        if isinstance(source, ExecutionResult):
+            raise RequestError(422, presentable(source.errors or [], context.request_id))
+        return source
+
+    async def _event(self, executor: Any) -> ExecutionResult:
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                result = executor.execute_operation(False)
+                if executor.is_awaitable(result):
+                    result = await result
+        except TimeoutError:
+            slow = LimitReached(_said_of_time(self.limits), "OPERATION_TIMEOUT")
+            return ExecutionResult(None, [GraphQLError(slow.message, original_error=slow)])
+        finally:
+            self.metrics.seconds.labels("subscription").observe(time.perf_counter() - began)
+        return result  # type: ignore[no-any-return]
+
+    def _executor(self, prepared: Prepared, context: OperationContext) -> Any:
+        """An executor that has coerced the variables; raises RequestError."""
+        request = prepared.request
+        is_awaitable: Any = optimized_is_awaitable
+        executor = self._executor_class.build(
+            self._schema,
+            prepared.document.tree,
+            context_value=context,
+            raw_variable_values=request.variables,
+            operation_name=prepared.operation.name,
+            is_awaitable=is_awaitable,
+            hide_suggestions=self._hides_suggestions,
+            operation_extensions=request.extensions,
+        )
+        if isinstance(executor, list):
+            raise RequestError(422, [_input_body(each, context) for each in executor])
+        prepared.operation.cost.check(executor.variable_values.coerced, self.limits)
+        return executor
+
+    @contextmanager
+    def _observed(self, prepared: Prepared, context: OperationContext) -> Iterator[_Observation]:
+        """Count, log and trace an operation."""
+        observed = _Observation()
+        kind, name = prepared.kind, prepared.operation.name
+        running = self.metrics.running.labels(kind)
+        running.inc()
+        began = time.perf_counter()
+        try:
+            with (
+                structlog.contextvars.bound_contextvars(request_id=context.request_id),
+                operation_span(
+                    kind, name, prepared.document.id, prepared.request.extensions
+                ) as span,
+            ):
+                try:
+                    yield observed
+                except BaseException as error:
+                    observed.outcome = _outcome_of(error)
+                    raise
+                finally:
+                    mark(span, observed.outcome)
+        except Refused as refused:
+            self.metrics.count(refused)
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            if observed.outcome == "cancelled":
+                raise
+            # A mistake of ours outside of any resolver.
+            raise RequestError(500, [masked(str(error), context.request_id, error)]) from error
+        finally:
+            running.dec()
+            self.metrics.operations.labels(kind, observed.outcome).inc()
+            logger.debug(
+                "operation",
+                kind=kind,
+                name=name,
+                document=prepared.document.id,
+                outcome=observed.outcome,
+                seconds=round(time.perf_counter() - began, 4),
+                request_id=context.request_id,
+            )
+
+    def _too_slow(self) -> RequestError:
+        return request_error(503, "OPERATION_TIMEOUT", _said_of_time(self.limits))
+
+
+def _outcome_of(error: BaseException) -> str:
+    """How an operation ended that raised this."""
+    if isinstance(error, Refused):
+        return {"OPERATION_TIMEOUT": "timeout", "INTERNAL": "failed"}.get(error.code, "refused")
+    if isinstance(error, asyncio.CancelledError):
+        # At nobody's wish it is a failure: what a resolver waited for was cancelled, not we.
+        task = asyncio.current_task()
+        return "cancelled" if task is None or task.cancelling() else "failed"
+    return "failed" if isinstance(error, Exception) else "cancelled"
+
+
+def _said_of_time(limits: Limits) -> str:
+    return f"The operation took longer than {limits.seconds:g} seconds and was stopped."
+
+
+def _input_body(error: GraphQLError, context: OperationContext) -> dict[str, Any]:
+    """What is said of a variable that cannot be coerced."""
+    cause = error.original_error
+    if cause is None or isinstance(cause, (GraphQLError, DomainError, ValueError, TypeError)):
+        return located_body("BAD_USER_INPUT", error)
+    return masked(error.message, context.request_id, cause)
+
+
+def _response(result: ExecutionResult, context: OperationContext) -> Response:
+    if not result.errors:
+        return {"data": result.data}
+    return {"data": result.data, "errors": presentable(result.errors, context.request_id)}

@@ -1,330 +1,350 @@
-"""GraphQL over HTTP, server-sent events and WebSocket: Strawberry's view, with what real clients
-need put right. Facts about the view that this relies on are in tests/schema/test_strawberry.py.
+"""GraphQL over HTTP: which way a request goes, and what its answer looks like.
+
+Source: the GraphQL over HTTP draft of 2026. Where it recommends one status code among several,
+that one is sent; `legacy_status_codes` sends those of the older draft instead.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
-from cross_web import HTTPException
-from starlette.datastructures import UploadFile
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response as HTTPResponse
 from starlette.types import Message, Receive, Scope, Send
-from starlette.websockets import WebSocket, WebSocketDisconnect
-from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
-from strawberry.exceptions import ConnectionRejectionError
-from strawberry.http import GraphQLRequestData
-from strawberry.http.exceptions import WebSocketDisconnected
-from strawberry.http.streaming import SSETransport
-from strawberry.schema.exceptions import InvalidOperationTypeError
-from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
-from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
-    BaseGraphQLTransportWSHandler,
+
+from schema.wire.bodies import asked_by, bounded, request_hash
+from schema.wire.connections import Connections
+from schema.wire.errors import Refused, RequestError, masked, request_error
+from schema.wire.execution import (
+    Caller,
+    OperationContext,
+    Operations,
+    Prepared,
+    Response,
+    SignIn,
 )
-from strawberry.types.graphql import OperationType
+from schema.wire.multipart import stream_parts
+from schema.wire.negotiation import EVENT_STREAM, JSON, MULTIPART, RESPONSE_JSON, accepted
+from schema.wire.origins import is_known_origin, require_preflight
+from schema.wire.racing import EndedEarly, race
+from schema.wire.requests import OperationRequest, request_of
+from schema.wire.sse import Reservations, stream_events
+from schema.wire.streams import left
+from schema.wire.websocket import SocketTimes, refuse_handshake, serve_socket
 
-from schema.wire.errors import error_body
-from schema.wire.execution import WireSchema
+STREAM_TOKEN_HEADER = "x-graphql-event-stream-token"
 
-# A page on another site cannot set any of these without the browser asking us first, so requests
-# that a plain form or link could send must carry one.
-PREFLIGHT_HEADERS = (
-    "graphql-preflight",
-    "apollo-require-preflight",
-    "x-apollo-operation-name",
-    "x-requested-with",
-)
-
-
-class Refused(Exception):
-    """A request that is answered without being executed."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
+_METHODS = "GET, POST, PUT, DELETE"
+# The draft's code for data that has errors beside it.
+_PARTIAL_SUCCESS = 294
 
 
-# From the headers of a request to the operation's context; without headers, the context of a socket
-# that has yet to sign in. Raises Refused.
-MakeContext = Callable[[Mapping[str, str] | None], Awaitable[Any]]
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """What the endpoint does one way or another."""
 
-# "Try again later", for a socket that is opened while the server stops.
-_TRY_AGAIN_LATER = 1013
-
-
-class LineFeedSSETransport(SSETransport):
-    """Server-sent events with plain line feeds, since urql splits on those alone, and only for
-    clients that prefer them to JSON.
-    """
-
-    def accepts(self, accept: str) -> bool:
-        """Whether event streams rank above every JSON type that the client takes."""
-        ranks = _ranked(accept)
-        stream = ranks.get("text/event-stream", 0.0)
-        json = max(
-            (ranks.get(name, 0.0) for name in _JSON_TYPES),
-            default=0.0,
-        )
-        return stream > json
-
-    def encode_event(self, event: str, data: str | None = None) -> str:
-        """One event."""
-        return f"event: {event}\ndata: {data or ''}\n\n"
-
-    def encode_comment(self, comment: str) -> str:
-        """A heartbeat."""
-        return f": {comment}\n\n"
+    allowed_origins: tuple[str, ...] = ()
+    legacy_status_codes: bool = False
+    heartbeat_seconds: float = 12.0
+    initialisation_seconds: float = 10.0
 
 
-_JSON_TYPES = ("application/json", "application/graphql-response+json")
-
-
-def _ranked(accept: str) -> dict[str, float]:
-    """Media types and how much they are wanted: quality first, then the order of mention."""
-    ranks: dict[str, float] = {}
-    parts = accept.lower().split(",")
-    for place, part in enumerate(parts):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        quality = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    quality = float(parameter[2:])
-                except ValueError:
-                    quality = 0.0
-        # Mentioned earlier wins among equals; the step is far below any quality's.
-        ranks[name] = quality - place * 1e-6 if quality > 0 else 0.0
-    return ranks
-
-
-class TextFrames(ASGIWebSocketAdapter):
-    """Sends text frames: our JSON encoder gives bytes, which would go out as binary ones."""
-
-    async def send_json(self, message: Mapping[str, object]) -> None:
-        """Send one message."""
-        try:
-            await self.ws.send_text(orjson.dumps(message).decode())
-        except (WebSocketDisconnect, RuntimeError) as error:
-            raise WebSocketDisconnected from error
-
-
-class SocketHandler(BaseGraphQLTransportWSHandler[Any, None]):
-    """The server's side of graphql-transport-ws. Messages of another shape close the socket with
-    4400, as the reference server does; as shipped they would break it off.
-    """
-
-    async def handle_message(self, message: Any) -> None:
-        """Take one message."""
-        if not _is_well_formed(message):
-            await self.handle_invalid_message("The message is none of graphql-transport-ws")
-            return
-        if message["type"] == "connection_init" and message.get("payload") is None:
-            message = {"type": "connection_init"}
-        await super().handle_message(message)
-
-
-def _is_well_formed(message: Any) -> bool:
-    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        return False
-    if message["type"] in {"subscribe", "complete"}:
-        operation_id = message.get("id")
-        if not isinstance(operation_id, str) or not operation_id:
-            return False
-    if message["type"] != "subscribe":
-        return True
-    asked = message.get("payload")
-    return (
-        isinstance(asked, dict)
-        and isinstance(asked.get("query"), str)
-        and isinstance(asked.get("variables"), (dict, type(None)))
-        and isinstance(asked.get("operationName"), (str, type(None)))
-    )
-
-
-class GraphQLEndpoint(GraphQL[Any, None]):
-    """The endpoint at /graphql, for every transport."""
-
-    websocket_adapter_class = TextFrames
-    graphql_transport_ws_handler_class = SocketHandler
-    stream_transport_classes_by_protocol = MappingProxyType(
-        {GRAPHQL_SSE_PROTOCOL: LineFeedSSETransport}
-    )
+class GraphQLEndpoint:
+    """The ASGI application at /graphql, for every transport."""
 
     def __init__(
         self,
-        schema: WireSchema,
-        make_context: MakeContext,
-        *,
-        max_request_bytes: int,
-        allowed_origins: tuple[str, ...],
+        operations: Operations,
+        sign_in: SignIn,
+        settings: EndpointSettings,
+        check_open: Callable[[], None],
     ) -> None:
-        super().__init__(
-            schema,
-            graphql_ide=None,
-            multipart_uploads_enabled=True,
-            subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL, GRAPHQL_SSE_PROTOCOL),
-            allowed_origins=allowed_origins,
+        """`check_open` raises Refused while no new stream may begin."""
+        limits = operations.limits
+        self.operations = operations
+        self.sign_in = sign_in
+        self.settings = settings
+        self.connections = Connections(limits.connections, operations.metrics, check_open)
+        self.reservations = Reservations(
+            self.connections, limits.connections, settings.heartbeat_seconds
         )
-        self._make_context = make_context
-        self._max_request_bytes = max_request_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or one socket."""
         if scope["type"] == "websocket":
-            try:
-                await super().__call__(scope, receive, send)
-            except Refused as refused:
-                close = {"type": "websocket.close", "code": _TRY_AGAIN_LATER}
-                await send({**close, "reason": refused.code})
+            await self._serve_socket(scope, receive, send)
             return
-        response: Response
-        request = Request(scope, self._bounded(receive))
-        try:
-            _require_preflight(request)
-            response = await self.run(request)
-        except Refused as refused:
-            response = _refusal(refused.status, refused.code, refused.message)
-        except HTTPException as error:
-            response = _refusal(error.status_code, "BAD_REQUEST", error.reason)
-        await response(scope, receive, send)
+        await _Exchange(self, scope, receive, send).serve()
 
-    def _bounded(self, receive: Receive) -> Receive:
-        received = 0
-
-        async def bounded() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_request_bytes:
-                limit = f"{self._max_request_bytes:,}"
-                raise Refused(413, "REQUEST_TOO_LARGE", f"A request has at most {limit} bytes.")
-            return message
-
-        return bounded
-
-    async def get_context(self, request: Request | WebSocket, response: Any) -> Any:
-        """The context of a request, or of a socket, whose client may sign in only after opening
-        it.
-        """
-        is_socket = isinstance(request, WebSocket)
-        return await self._make_context(None if is_socket else request.headers)
-
-    async def on_ws_connect(self, context: Any) -> Any:
-        """Sign a socket in by what `connection_init` carries."""
-        given = context.connection_params or {}
-        token = next((v for k, v in given.items() if k.lower() == "authorization"), "")
-        try:
-            signed_in = await self._make_context({"authorization": str(token)})
-        except Refused as refused:
-            raise ConnectionRejectionError({"code": refused.code}) from refused
-        context.viewer = signed_in.viewer
-        return await super().on_ws_connect(context)
-
-    async def execute_operation(
-        self,
-        request: Request,
-        request_adapter: Any,
-        request_data: GraphQLRequestData | list[GraphQLRequestData],
-        context: Any,
-        root_value: None,
-        sub_response: Response,
-    ) -> Any:
-        """Execute, having noted what is asked where the client sent an Idempotency-Key."""
-        if context.idempotency_key is not None and isinstance(request_data, GraphQLRequestData):
-            context.request_hash = await _request_hash(request_data)
-        return await super().execute_operation(
-            request, request_adapter, request_data, context, root_value, sub_response
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_known_origin(Headers(scope=scope), self.settings.allowed_origins):
+            await receive()
+            said = "Pages of this origin may not connect: see MIRRORGRAPH_ALLOWED_ORIGINS."
+            refused = Refused(403, "ORIGIN_NOT_ALLOWED", said)
+            self.operations.metrics.count(refused)
+            await refuse_handshake(scope, send, refused)
+            return
+        settings = self.settings
+        await serve_socket(
+            scope,
+            receive,
+            send,
+            operations=self.operations,
+            sign_in=self.sign_in,
+            connections=self.connections,
+            times=SocketTimes(settings.initialisation_seconds, settings.heartbeat_seconds),
         )
 
-    async def execute_single(self, *args: Any, **kwargs: Any) -> Any:
-        """One result."""
+
+class _Exchange:
+    """One HTTP request and its answer."""
+
+    def __init__(
+        self, endpoint: GraphQLEndpoint, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._endpoint = endpoint
+        self._operations = endpoint.operations
+        self._settings = endpoint.settings
+        self._receive = receive
+        self._send_message = send
+        self._has_begun = False
+        request = self._request = Request(scope, bounded(receive, endpoint.operations.limits))
+        # Several headers mean the same as one with all their members.
+        self._accept = accepted(",".join(request.headers.getlist("accept")))
+        self._is_event_source = self._accept.types[:1] == (EVENT_STREAM,)
+        self._token = request.headers.get(STREAM_TOKEN_HEADER) or request.query_params.get("token")
+
+    async def serve(self) -> None:
+        """From the request to the last byte of the answer."""
         try:
-            return await super().execute_single(*args, **kwargs)
-        except HTTPException as error:
-            cause = error.__cause__
-            if (
-                isinstance(cause, InvalidOperationTypeError)
-                and cause.operation_type is OperationType.SUBSCRIPTION
-            ):
+            await self._answer()
+        except Refused as refused:
+            self._operations.metrics.count(refused)
+            await self._respond(self._refusal(refused))
+        except (EndedEarly, ClientDisconnect):
+            pass  # the client has left, and nobody waits for an answer
+        except Exception as error:
+            # A mistake of ours, or a database that does not answer while somebody signs in.
+            said = masked(str(error), uuid.uuid4().hex, error)
+            if not self._has_begun:
+                await self._respond(_rendered(500, {"errors": [said]}, JSON))
+
+    async def _send(self, message: Message) -> None:
+        self._has_begun = True
+        await self._send_message(message)
+
+    async def _respond(self, response: HTTPResponse) -> None:
+        await response(self._request.scope, self._receive, self._send)
+
+    async def _answer(self) -> None:
+        match self._request.method:
+            case "GET" if self._token is not None and self._is_event_source:
+                await self._endpoint.reservations.serve(self._token, self._receive, self._send)
+            case "GET" | "POST":
+                await self._execute()
+            case "PUT":
+                await self._reserve()
+            case "DELETE":
+                await self._stop()
+            case _:
                 raise Refused(
-                    400,
-                    "STREAM_REQUIRED",
-                    "A subscription is a stream: accept text/event-stream, or open a WebSocket.",
-                ) from None
-            raise
+                    405,
+                    "METHOD_NOT_ALLOWED",
+                    f"This address takes {_METHODS}.",
+                    headers={"allow": _METHODS},
+                )
 
-    async def parse_multipart(self, request: Any) -> Any:
-        """The operation in an upload, its files put where the map says."""
+    async def _reserve(self) -> None:
+        caller = await self._endpoint.sign_in(self._request.headers)
+        token = self._endpoint.reservations.reserve(caller)
+        headers = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store"}
+        await self._respond(HTTPResponse(token, 201, headers))
+
+    async def _stop(self) -> None:
+        caller = await self._endpoint.sign_in(self._request.headers)
+        reservation = self._endpoint.reservations.find(self._token or "", caller)
+        operation_id = self._request.query_params.get("operationId")
+        if not operation_id:
+            raise Refused(422, "BAD_REQUEST", "Say in operationId which operation to end.")
+        await reservation.stop(operation_id)
+        await self._respond(HTTPResponse(status_code=200))
+
+    async def _execute(self) -> None:
+        require_preflight(
+            self._request, self._settings.allowed_origins, is_event_source=self._is_event_source
+        )
+        if self._accept.single() is None and self._accept.stream() is None:
+            raise _not_acceptable(f"{EVENT_STREAM}, or {MULTIPART};subscriptionSpec=1.0")
+        caller = await self._endpoint.sign_in(self._request.headers)
+        async with asked_by(self._request, self._operations.limits) as given:
+            if isinstance(given, list):
+                await self._execute_batch(given, caller)
+                return
+            asked = self._traced(request_of(given))
+            if self._token is not None:
+                await self._begin_on_stream(asked, self._token, caller)
+            else:
+                await self._execute_one(asked, caller)
+
+    async def _execute_one(self, asked: OperationRequest, caller: Caller) -> None:
+        """Answer a single operation, as a single response or as a stream."""
         try:
-            return await super().parse_multipart(request)
-        except (AttributeError, IndexError, TypeError, ValueError):
-            message = "The body does not follow the GraphQL multipart request specification."
-            raise Refused(400, "BAD_REQUEST", message) from None
+            prepared = self._prepare(asked)
+        except RequestError as error:
+            # A client that reads streams alone is told on a stream.
+            if self._accept.single() not in {None, EVENT_STREAM}:
+                raise
+            await self._stream(_failing(error), {}, caller)
+            return
+        if prepared.is_subscription and self._accept.stream() is None:
+            raise _stream_required()
+        context = await self._context(asked, caller)
+        headers = {"x-request-id": context.request_id}
+        media = self._accept.single()
+        if prepared.is_subscription or media in {None, EVENT_STREAM}:
+            await self._stream(self._operations.stream(prepared, context), headers, caller)
+            return
+        assert media is not None
+        try:
+            body = await race(self._operations.respond(prepared, context), gone=left(self._receive))
+        except RequestError as error:
+            error.headers |= headers
+            raise
+        await self._respond(_rendered(self._status(body, media), body, media, headers))
 
-    def parse_json(self, data: str | bytes) -> Any:
-        """A JSON object or list; anything else is refused."""
-        parsed = super().parse_json(data)
-        if not isinstance(parsed, (dict, list)):
-            raise Refused(400, "BAD_REQUEST", "The body is a JSON object.")
-        return parsed
-
-    def decode_json(self, data: str | bytes) -> object:
-        """JSON in."""
-        return orjson.loads(data)
-
-    def encode_json(self, data: object) -> bytes:
-        """JSON out."""
-        return orjson.dumps(data)
-
-
-# What a browser sends to another site without asking first; "" stands for a body without a type.
-_SIMPLE_TYPES = {
-    "",
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "text/plain",
-}
-
-
-def _require_preflight(request: Request) -> None:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_simple = request.method == "GET" or media_type in _SIMPLE_TYPES
-    if is_simple and not any(name in request.headers for name in PREFLIGHT_HEADERS):
-        raise Refused(
-            403,
-            "PREFLIGHT_REQUIRED",
-            "GET requests and forms need a header that shows they come from a script, such as "
-            "GraphQL-Preflight: 1. Other requests have the type application/json.",
+    async def _stream(
+        self,
+        responses: AsyncGenerator[Response, None],
+        headers: Mapping[str, str],
+        caller: Caller,
+    ) -> None:
+        serve = stream_events if self._accept.stream() == EVENT_STREAM else stream_parts
+        await serve(
+            self._receive,
+            self._send,
+            caller,
+            responses,
+            headers,
+            self._endpoint.connections,
+            self._settings.heartbeat_seconds,
         )
 
+    async def _execute_batch(self, given: list[Any], caller: Caller) -> None:
+        """Answer several operations, one after another, each in a context of its own."""
+        most = self._operations.limits.batch
+        if not 1 <= len(given) <= most:
+            raise Refused(
+                422,
+                "BATCH_LIMIT",
+                f"A batch has 1 to {most} operations.",
+                found=len(given),
+                limit=most,
+            )
+        if "idempotency-key" in self._request.headers:
+            raise Refused(
+                422, "BAD_REQUEST", "An Idempotency-Key stands for one operation: send no batch."
+            )
+        asked = [self._traced(request_of(each)) for each in given]
+        media = next((each for each in self._accept.types if each in {RESPONSE_JSON, JSON}), None)
+        if media is None:
+            raise _not_acceptable("for a batch no stream")
+        request_ids: list[str] = []
+        answering = self._answer_batch(asked, caller, request_ids)
+        bodies = await race(answering, gone=left(self._receive))
+        # As many as were begun, in their order.
+        headers = {"x-request-id": ", ".join(request_ids)} if request_ids else {}
+        await self._respond(_rendered(200, bodies, media, headers))
 
-async def _request_hash(data: GraphQLRequestData) -> str:
-    """SHA-256 over the document, its name, the variables, and the content of every file."""
-    digest = hashlib.sha256()
+    async def _answer_batch(
+        self, asked: list[OperationRequest], caller: Caller, request_ids: list[str]
+    ) -> list[Response]:
+        bodies = []
+        for each in asked:
+            try:
+                prepared = self._prepare(each)
+                if prepared.is_subscription:
+                    raise _stream_required()
+                context = await self._context(each, caller)
+                request_ids.append(context.request_id)
+                bodies.append(await self._operations.respond(prepared, context))
+            except Refused as refused:
+                self._operations.metrics.count(refused)
+                bodies.append({"errors": refused.errors})
+        return bodies
 
-    async def plain(value: Any) -> Any:
-        if isinstance(value, UploadFile):
-            content = hashlib.sha256(await value.read()).hexdigest()
-            await value.seek(0)
-            return {"file": content}
-        if isinstance(value, dict):
-            return {key: await plain(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [await plain(item) for item in value]
-        return value
+    async def _begin_on_stream(self, asked: OperationRequest, token: str, caller: Caller) -> None:
+        reservation = self._endpoint.reservations.find(token, caller)
+        operation_id = asked.extensions.get("operationId")
+        if not isinstance(operation_id, str) or not operation_id:
+            raise Refused(422, "BAD_REQUEST", "extensions.operationId is a text.")
+        prepared = self._prepare(asked)
+        context = await self._context(asked, caller)
+        reservation.begin(operation_id, self._operations, prepared, context)
+        await self._respond(HTTPResponse(status_code=202))
 
-    asked = [data.query, data.operation_name, await plain(data.variables)]
-    digest.update(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS))
-    return digest.hexdigest()
+    def _prepare(self, asked: OperationRequest) -> Prepared:
+        prepared = self._operations.prepare(asked)
+        if self._request.method == "GET" and prepared.kind == "mutation":
+            raise Refused(
+                405, "METHOD_NOT_ALLOWED", "Send mutations by POST.", headers={"allow": "POST"}
+            )
+        return prepared
+
+    async def _context(self, asked: OperationRequest, caller: Caller) -> OperationContext:
+        key = self._request.headers.get("idempotency-key")
+        return caller.context(key, await request_hash(asked) if key is not None else "")
+
+    def _traced(self, asked: OperationRequest) -> OperationRequest:
+        """The request with the trace that its headers name, if they do."""
+        parent = self._request.headers.get("traceparent")
+        if parent is None or "traceparent" in asked.extensions:
+            return asked
+        return replace(asked, extensions={**asked.extensions, "traceparent": parent})
+
+    def _status(self, body: Response, media: str) -> int:
+        is_partial = "errors" in body and media == RESPONSE_JSON
+        return _PARTIAL_SUCCESS if is_partial and not self._settings.legacy_status_codes else 200
+
+    def _refusal(self, refused: Refused) -> HTTPResponse:
+        status, media = refused.status, JSON
+        is_response = isinstance(refused, RequestError)
+        if self._settings.legacy_status_codes:
+            if is_response and self._accept.single() == RESPONSE_JSON:
+                media = RESPONSE_JSON
+            if is_response and media == JSON and status < 500:
+                status = 200
+            elif status == 422 or (is_response and status == 404):
+                status = 400
+        elif is_response:
+            # A well-formed GraphQL response, whatever the client says that it reads.
+            media = RESPONSE_JSON
+        return _rendered(status, {"errors": refused.errors}, media, refused.headers)
 
 
-def _refusal(status: int, code: str, message: str) -> JSONResponse:
-    headers = {"www-authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse(error_body(code, message), status, headers)
+def _not_acceptable(others: str) -> Refused:
+    return Refused(406, "NOT_ACCEPTABLE", f"Accept one of {RESPONSE_JSON}, {JSON}, {others}.")
+
+
+def _stream_required() -> RequestError:
+    return request_error(
+        406,
+        "STREAM_REQUIRED",
+        "A subscription is a stream: accept text/event-stream, or open a WebSocket.",
+    )
+
+
+async def _failing(error: RequestError) -> AsyncGenerator[Response, None]:
+    raise error
+    yield {}
+
+
+def _rendered(
+    status: int, body: Any, media: str, headers: Mapping[str, str] | None = None
+) -> HTTPResponse:
+    all_headers = {"content-type": f"{media}; charset=utf-8", **(headers or {})}
+    return HTTPResponse(orjson.dumps(body), status, all_headers)

@@ -420,3 +420,14 @@ async def cancel_run(writing: Writing, viewer: Viewer, run_id: str) -> Run:
     await record_act(writing, viewer, "run_cancelled", run.id)
     await announce(writing, topic_of(run.id))
     return await hold_row(writing, viewer, Run, run.id)
+
+
+@statement(Run)
+def _counts_by_status() -> Any:
+    return select(col(Run.status), func.count().label("number")).group_by(col(Run.status))
+
+
+async def count_by_status(reading: Reading) -> dict[str, int]:
+    """How many runs there are in each state, of everybody: for the operator's figures."""
+    rows: list[Any] = await reading.all(_counts_by_status())
+    return {row.status: row.number for row in rows}

@@ -84,6 +84,11 @@ class RunWorker:
         self._work: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
+    @property
+    def running_count(self) -> int:
+        """How many runs this worker works on."""
+        return len(self._work)
+
     def live_log(self, run_id: str) -> LiveLog | None:
         """The log of a run that this process works on."""
         return self._logs.get(run_id)

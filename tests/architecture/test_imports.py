@@ -34,7 +34,14 @@ WITHOUT_NOUNS = (
     "resolvers.pages",
 )
 # The front door opens services, and joins the nouns.
-FRONT_DOOR = ("schema.app", "schema.cli", "schema.root")
+FRONT_DOOR = (
+    "schema.app",
+    "schema.cli",
+    "schema.observing",
+    "schema.root",
+    "schema.serving",
+    "schema.signing_in",
+)
 # Loads the SDK of the chosen provider only: each takes one to two seconds.
 LOADS_BY_NAME = ("services.providers",)
 

@@ -6,13 +6,14 @@ import re
 
 from tests.conftest import ROOT
 
+PAGES = ("rules.md", "runs.md", "wire.md")
 NUMBER = r"[A-Z]\d{1,2}"
 # At the start of an item of a list.
 START = rf"^(?:- |\d+\. )({NUMBER}) "
 
 
 def written_rules() -> set[str]:
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("rules.md", "runs.md")]
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES]
     return {rule for page in pages for rule in re.findall(START, page, re.MULTILINE)}
 
 

@@ -7,6 +7,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from db.settings import Settings
+from schema.app import _limits
+from schema.wire.limits import Limits
 from tests.architecture.sources import PACKAGES, Source, imports, snippet, sources
 from tests.conftest import ROOT
 
@@ -100,3 +105,9 @@ def test_a_look_into_the_environment_is_noticed() -> None:
         "services.sample:4: os.environ",
         "services.sample:5: os.getenv",
     ]
+
+
+def test_the_limits_of_the_wire_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in os.environ if each.startswith("MIRRORGRAPH_")]:
+        monkeypatch.delenv(name)
+    assert _limits(Settings()) == Limits()

@@ -24,7 +24,7 @@ from tests.architecture.world import World
 # may call none of them: an operation always has a viewer.
 WITHOUT_VIEWER = {
     # How a viewer becomes known at all.
-    "services.accounts.find_viewer",
+    "services.accounts.find_sign_in",
     # The operator's command line, and signing in at start in local mode.
     "services.accounts.ensure_user",
     "services.accounts.grant_role",
@@ -34,6 +34,8 @@ WITHOUT_VIEWER = {
     "services.demo.is_empty",
     # Carries a topic, never a row.
     "services.hub.announce",
+    # The operator's figures: numbers, no rows.
+    "services.runs.records.count_by_status",
     # Moves the entry of a tree that its caller holds, who has checked the viewer.
     "services.mirrors.move_working_entry",
     # The worker acts for a run, whose asker was checked when it was queued.

@@ -137,7 +137,7 @@ async def test_a_receiver_that_fails_hears_the_next_announcement(
 async def test_a_terminated_connection_is_told_once_and_made_again(
     listening_dsn: str, server: Server
 ) -> None:
-    """The watchdog is not needed for it: everything happens within its five seconds."""
+    """Rule T11. The watchdog is not needed for it: everything happens within its five seconds."""
     ears = Ears()
     async with heard(listening_dsn, ears) as listener:
         for losses in (1, 2):
@@ -177,7 +177,7 @@ async def test_a_connection_that_ends_under_a_question_is_made_again(
 async def test_a_connection_that_goes_quiet_is_found_by_the_watchdog(
     listening_dsn: str, server: Server, hasty: float
 ) -> None:
-    """A frozen backend: the connection stands, and nothing will ever come from it."""
+    """Rule T13. A frozen backend: the connection stands, and nothing will ever come from it."""
     ears = Ears()
     async with heard(listening_dsn, ears) as listener:
         frozen = await server.backend()
@@ -222,6 +222,36 @@ async def test_the_watchdog_leaves_a_living_connection_alone(
         assert await ears.next() == "still here"
         assert await server.backend() == backend
         assert ears.losses == 0
+
+
+@pytest.mark.parametrize("mistake", [False, True])
+async def test_a_listener_that_dies_is_told_as_a_loss(
+    listening_dsn: str,
+    server: Server,
+    hasty: float,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    mistake: bool,
+) -> None:
+    """Rule T19. It is not made again, but streams end, and the server says that it is not ready."""
+
+    async def fail(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    ears = Ears()
+    async with heard(listening_dsn, ears) as listener:
+        task = listener._task
+        assert task is not None
+        if mistake:
+            monkeypatch.setattr(asyncpg.Connection, "fetchval", fail)
+        else:
+            task.cancel()
+        await asyncio.wait({task})
+        assert ears.losses == 1
+        assert not listener.is_connected
+        if mistake:
+            assert isinstance(task.exception(), ZeroDivisionError)
+    assert ears.losses == 1
 
 
 async def test_closing_ends_the_task_and_its_connection(listening_dsn: str, server: Server) -> None:

@@ -15,7 +15,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Setter:
     """An environment without our settings, and a function that sets some."""
     for name in list(os.environ):
         upper = name.upper()
-        if upper.startswith(("MIRRORGRAPH_", "OPENAI_", "ANTHROPIC_")) or upper == "DATABASE_URL":
+        if upper.startswith(("MIRRORGRAPH_", "OPENAI_", "ANTHROPIC_", "OTEL_", "DATABASE_URL")):
             monkeypatch.delenv(name)
 
     def set_all(**values: str) -> None:
@@ -45,6 +45,28 @@ def test_an_empty_environment_is_enough() -> None:
         "auth": AuthMode.LOCAL,
         "allowed_origins": (),
         "max_request_bytes": 20 * 1024 * 1024,
+        "max_document_bytes": 100_000,
+        "max_tokens": 2_000,
+        "max_depth": 16,
+        "max_aliases": 50,
+        "max_duplicate_fields": 50,
+        "max_directives": 50,
+        "max_cost": 10_000,
+        "max_batch": 10,
+        "max_files": 10,
+        "max_operations": 100,
+        "max_connections": 2_000,
+        "operation_timeout": 30.0,
+        "request_timeout": 60.0,
+        "legacy_status_codes": False,
+        "introspection": True,
+        "suggestions": None,
+        "heartbeat": 12.0,
+        "init_timeout": 10.0,
+        "document_cache_entries": 2_000,
+        "document_cache_bytes": 128 * 1024 * 1024,
+        "trusted_documents": None,
+        "trusted_documents_only": False,
         "provider": "demo",
         "model": None,
         "openai_base_url": None,
@@ -59,6 +81,8 @@ def test_an_empty_environment_is_enough() -> None:
         "demo_content": True,
         "web_dir": PROJECT_ROOT / "explorer" / "dist",
         "log_format": "console",
+        "log_level": "info",
+        "otlp_endpoint": None,
     }
 
 
@@ -100,12 +124,17 @@ WRONG = [
     ("MIRRORGRAPH_PORT", "-1", "greater than or equal to 0"),
     ("MIRRORGRAPH_POOL_SIZE", "0", "greater than or equal to 1"),
     ("MIRRORGRAPH_POOL_SIZE", "201", "less than or equal to 200"),
+    ("MIRRORGRAPH_MAX_DEPTH", "101", "less than or equal to 100"),
     ("MIRRORGRAPH_STATEMENT_TIMEOUT", "0", "greater than 0"),
     ("MIRRORGRAPH_STATEMENT_TIMEOUT", "86401", "less than or equal to 86400"),
     ("MIRRORGRAPH_STATEMENT_TIMEOUT", "inf", "finite number"),
     ("MIRRORGRAPH_STATEMENT_TIMEOUT", "nan", "finite number"),
     ("MIRRORGRAPH_AUTH", "open", "'local' or 'token'"),
     ("MIRRORGRAPH_MAX_REQUEST_BYTES", "1023", "greater than or equal to 1024"),
+    ("MIRRORGRAPH_MAX_DEPTH", "0", "greater than or equal to 1"),
+    ("MIRRORGRAPH_OPERATION_TIMEOUT", "0", "greater than 0"),
+    ("MIRRORGRAPH_HEARTBEAT", "inf", "finite number"),
+    ("MIRRORGRAPH_SUGGESTIONS", "perhaps", "valid boolean"),
     ("MIRRORGRAPH_PROVIDER", "other", "'demo', 'openai' or 'anthropic'"),
     ("MIRRORGRAPH_DEMO_RATE", "-1", "greater than or equal to 0"),
     ("MIRRORGRAPH_DEMO_RATE", "inf", "finite number"),
@@ -115,8 +144,10 @@ WRONG = [
     ("MIRRORGRAPH_LEASE_SECONDS", "0.5", "greater than 0.5"),
     ("MIRRORGRAPH_DEMO_CONTENT", "perhaps", "valid boolean"),
     ("MIRRORGRAPH_LOG_FORMAT", "xml", "'console' or 'json'"),
+    ("MIRRORGRAPH_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ("DATABASE_URL", "mysql://ada:secret@db.example/mirror", "must begin with postgresql://"),
     ("DATABASE_URL", "secret", "must begin with postgresql://"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318", "must begin with http:// or https://"),
 ]
 
 
@@ -157,6 +188,32 @@ def test_local_mode_is_refused_where_others_could_reach_it(environment: Setter, 
 def test_local_mode_serves_any_loopback_address(environment: Setter, host: str) -> None:
     environment(MIRRORGRAPH_HOST=host)
     assert load_settings().host == host
+
+
+@pytest.mark.parametrize(
+    ("given", "is_given"),
+    [
+        ({}, True),
+        ({"MIRRORGRAPH_AUTH": "token"}, False),
+        ({"MIRRORGRAPH_AUTH": "token", "MIRRORGRAPH_SUGGESTIONS": "true"}, True),
+        ({"MIRRORGRAPH_SUGGESTIONS": "false"}, False),
+    ],
+)
+def test_suggestions_are_given_in_local_mode_unless_told_otherwise(
+    environment: Setter, given: dict[str, str], *, is_given: bool
+) -> None:
+    environment(**given)
+    assert load_settings().gives_suggestions is is_given
+
+
+def test_trusted_documents_alone_need_their_file(environment: Setter) -> None:
+    environment(MIRRORGRAPH_TRUSTED_DOCUMENTS_ONLY="true")
+    assert refusal() == (
+        "MIRRORGRAPH_TRUSTED_DOCUMENTS_ONLY needs a file of documents: name it in "
+        "MIRRORGRAPH_TRUSTED_DOCUMENTS"
+    )
+    environment(MIRRORGRAPH_TRUSTED_DOCUMENTS="documents.json")
+    assert load_settings().trusted_documents_only
 
 
 def test_secrets_never_show(environment: Setter) -> None:

@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -27,7 +26,7 @@ from tests.conftest import ROOT, ServerProcess
 # Longer than anything here takes on a slow machine: a test that hits it has failed.
 PATIENCE = 30.0
 PREFLIGHT = {"GraphQL-Preflight": "1"}
-CLIENTS = Path(__file__).resolve().parent / "clients"
+CLIENTS = ROOT / "tests" / "conformance"
 
 CARD_IMPORT = document("10-card-import.graphql")
 EMBRYO_ACTIVATE = document("11-embryo-activate.graphql")
@@ -407,12 +406,12 @@ def node_program() -> str:
     """Where Node is; the test is skipped where it or the client packages are missing."""
     node = shutil.which("node")
     if node is None or not CLIENTS.joinpath("node_modules").is_dir():
-        pytest.skip("needs Node and the packages of tests/e2e/clients (npm ci)")
+        pytest.skip("needs Node and the packages of tests/conformance (npm ci)")
     return node
 
 
 async def node_lines(script: str, **arguments: Any) -> AsyncIterator[Json]:
-    """What a program in tests/e2e/clients prints, line by line as JSON; it must end well."""
+    """What a program in tests/conformance prints, line by line as JSON; it must end well."""
     process = await asyncio.create_subprocess_exec(
         node_program(),
         script,

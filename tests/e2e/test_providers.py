@@ -233,7 +233,9 @@ async def test_an_unreachable_provider_fails_the_run(
 ) -> None:
     async with scripted_provider() as gone:
         address = gone.openai_base_url
-    async with setting("openai", dsn, session, OPENAI_BASE_URL=address) as scene:
+    # The client tries several times: time enough for that on a slow machine.
+    given = {"OPENAI_BASE_URL": address, "MIRRORGRAPH_FIRST_TOKEN_TIMEOUT": "30"}
+    async with setting("openai", dsn, session, **given) as scene:
         events = await scene.caller.follow((await scene.caller.begin("Well?")).run)
         assert (events[-1]["status"], events[-1]["error"]["code"]) == ("FAILED", "UNREACHABLE")
 

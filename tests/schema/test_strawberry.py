@@ -1,38 +1,36 @@
-"""Facts about Strawberry and graphql-core that schema/wire relies on.
+"""Facts about Strawberry that schema/ relies on.
 
 When one of these fails after an upgrade, the code named in its docstring must be looked at again.
+Those about executing are in test_executing.py.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from importlib.metadata import version
-from typing import Any, ClassVar
+from typing import Any, NewType
 
 import pytest
 import strawberry
-from graphql import GraphQLSyntaxError
-from starlette.types import Message
-from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
-from strawberry.dataloader import DataLoader
-from strawberry.extensions import ParserCache, ValidationCache
-from strawberry.http.base import BaseView
-from strawberry.http.streaming import SSETransport
-from strawberry.schema.exceptions import InvalidOperationTypeError
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
-from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
-from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
-    BaseGraphQLTransportWSHandler,
+from graphql import (
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    GraphQLSyntaxError,
+    NoSchemaIntrospectionCustomRule,
+    OverlappingFieldsCanBeMergedRule,
+    Source,
+    parse,
+    specified_directives,
+    specified_rules,
+    validate,
 )
-from strawberry.types.execution import PreExecutionError
-from strawberry.types.graphql import OperationType
+from strawberry.schema.config import StrawberryConfig
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext, validate_document
 
 from schema.root import schema as served_schema
-from schema.wire.execution import OperationExecutor, WireSchema
-from schema.wire.http import GraphQLEndpoint, LineFeedSSETransport, SocketHandler, TextFrames
+from schema.wire.documents import _TOO_MANY_TOKENS, RULES, FrugalOverlapRule
 from tests.conftest import ROOT
 
 
@@ -73,6 +71,9 @@ class PearRow(AppleRow):
     id = "pear"
 
 
+Weight = NewType("Weight", int)
+
+
 @strawberry.type
 class Query:
     @strawberry.field
@@ -83,213 +84,44 @@ class Query:
     def echo(self, text: str | None = strawberry.UNSET, times: int | None = None) -> str:
         return f"{text if text is not strawberry.UNSET else 'left out'} {times}"
 
-
-@strawberry.type
-class Mutation:
-    @strawberry.mutation
-    def touch(self) -> int:
-        return 1
-
-
-@strawberry.type
-class Subscription:
-    @strawberry.subscription
-    async def count(self, to: int) -> AsyncGenerator[int, None]:
-        for number in range(to):
-            yield number
-
-
-class Noting(StrawberryGraphQLCoreExecutionContext):
-    """Notes what it executes."""
-
-    noted: ClassVar[list[str]] = []
-
-    def execute_operation(self, *args: Any, **kwargs: Any) -> Any:
-        self.noted.append(self.operation.operation.value)
-        return super().execute_operation(*args, **kwargs)
-
-
-@pytest.fixture
-def noted() -> list[str]:
-    Noting.noted = []
-    return Noting.noted
+    @strawberry.field
+    def heavier(self, than: Weight) -> Weight:
+        return Weight(than + 1)
 
 
 schema = strawberry.Schema(
     query=Query,
-    mutation=Mutation,
-    subscription=Subscription,
     types=[Apple, Pear],
-    extensions=[ParserCache, ValidationCache],
-    execution_context_class=Noting,
+    config=StrawberryConfig(
+        scalar_map={
+            Weight: strawberry.scalar(
+                name="Weight", serialize=lambda value: f"{value} g", parse_value=int
+            )
+        }
+    ),
 )
 
 
-async def results_of(source: Any) -> list[Any]:
-    return [each async for each in source]
-
-
-async def test_the_given_executor_carries_out_queries_and_mutations(noted: list[str]) -> None:
-    """schema/wire/execution.py: OperationExecutor renews the context there."""
-    assert (await schema.execute("{ echo }")).errors is None
-    assert (await schema.execute("mutation { touch }")).errors is None
-    await results_of(await schema.stream("{ echo }"))
-    assert noted == ["query", "mutation", "query"]
-
-
-async def test_the_given_executor_carries_out_every_event_of_a_subscription(
-    noted: list[str],
-) -> None:
-    """schema/wire/execution.py: each event gets fresh loaders."""
-    results = await results_of(await schema.stream("subscription { count(to: 3) }"))
-    assert [each.data for each in results] == [{"count": n} for n in range(3)]
-    assert noted.count("subscription") == 3
-
-
-class FakeContext:
-    """Stands for the caller of an operation; notes which ones resolvers have met."""
-
-    request_id = "request"
-    seen: ClassVar[list[Any]] = []
-
-    def renewed(self) -> FakeContext:
-        return FakeContext()
-
-
-@strawberry.type
-class OwnQuery:
-    @strawberry.field
-    def own(self, info: strawberry.Info[Any, None]) -> int:
-        FakeContext.seen.append(info.context)
-        return 1
-
-
-@strawberry.type
-class OwnSubscription:
-    @strawberry.subscription
-    async def each(self) -> AsyncGenerator[OwnQuery, None]:
-        for _ in range(3):
-            yield OwnQuery()
-
-
-async def test_our_executor_gives_every_operation_and_event_a_context_of_its_own() -> None:
-    FakeContext.seen = []
-    wired = WireSchema(
-        query=OwnQuery, subscription=OwnSubscription, execution_context_class=OperationExecutor
+async def executed(document: str, **variables: Any) -> ExecutionResult:
+    """What schema/wire/execution.py makes of an operation."""
+    executor: Any = StrawberryGraphQLCoreExecutionContext.build(
+        schema._schema, parse(document), raw_variable_values=variables
     )
-    shared = FakeContext()
-    for _ in range(2):
-        await wired.execute("{ own }", context_value=shared)
-    await results_of(await wired.stream("subscription { each { own } }", context_value=shared))
-    assert len(FakeContext.seen) == 5
-    assert len({id(each) for each in FakeContext.seen}) == 5
-    assert shared not in FakeContext.seen
-
-
-async def test_a_loader_remembers_for_as_long_as_its_context_lives() -> None:
-    """resolvers/batching.py: why a context must not outlive an operation."""
-    values = iter("ab")
-
-    async def load(keys: list[str]) -> list[str]:
-        return [next(values) for _ in keys]
-
-    loader: DataLoader[str, str] = DataLoader(load_fn=load)
-    assert [await loader.load("key"), await loader.load("key")] == ["a", "a"]
-
-
-def test_event_streams_end_their_lines_in_crlf_unless_replaced() -> None:
-    """schema/wire/http.py: LineFeedSSETransport is needed, as urql splits on line feeds alone."""
-    shipped, ours = SSETransport(), LineFeedSSETransport()
-    assert shipped.encode_event("next", "{}") == "event: next\r\ndata: {}\r\n\r\n"
-    assert ours.encode_event("next", "{}") == "event: next\ndata: {}\n\n"
-    assert ours.encode_complete() == "event: complete\ndata: \n\n"
-    assert ours.encode_comment("ping") == ": ping\n\n"
-    frames = [
-        ours.encode_next({"data": {}}, json.dumps),
-        ours.encode_complete(),
-        ours.heartbeat_message(json.dumps),
-    ]
-    assert not any("\r" in frame for frame in frames)
-
-
-@pytest.mark.parametrize(
-    ("accept", "is_shipped", "is_ours"),
-    [
-        ("text/event-stream", True, True),
-        ("TEXT/Event-Stream; charset=utf-8", True, True),
-        # urql's own: it wants JSON and can also read streams.
-        (
-            "application/graphql-response+json, application/graphql+json, application/json, "
-            "text/event-stream, multipart/mixed",
-            True,
-            False,
-        ),
-        ("text/event-stream, application/json", True, True),
-        ("application/json;q=0.5, text/event-stream", True, True),
-        ("text/event-stream;q=0.5, application/json", True, False),
-        ("text/event-stream;q=0", True, False),
-        ("text/event-stream;q=x", True, False),
-        ("*/*", False, False),
-        ("", False, False),
-    ],
-)
-def test_event_streams_take_over_for_clients_that_only_mention_them_unless_replaced(
-    accept: str, is_shipped: bool, is_ours: bool
-) -> None:
-    """schema/wire/http.py: LineFeedSSETransport.accepts."""
-    assert SSETransport().accepts(accept) is is_shipped
-    assert LineFeedSSETransport().accepts(accept) is is_ours
-
-
-def test_a_view_takes_its_stream_transports_by_protocol() -> None:
-    """schema/wire/http.py: stream_transport_classes_by_protocol."""
-    assert BaseView.stream_transport_classes_by_protocol[GRAPHQL_SSE_PROTOCOL] is SSETransport
-    ours = GraphQLEndpoint.stream_transport_classes_by_protocol
-    assert dict(ours) == {GRAPHQL_SSE_PROTOCOL: LineFeedSSETransport}
-    assert issubclass(SocketHandler, BaseGraphQLTransportWSHandler)
-    assert GraphQLEndpoint.graphql_transport_ws_handler_class is SocketHandler
-
-
-class Recorded:
-    """A Starlette WebSocket that notes what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, object]] = []
-
-    async def send_text(self, data: str) -> None:
-        self.sent.append(("text", data))
-
-    async def send_bytes(self, data: bytes) -> None:
-        self.sent.append(("bytes", data))
-
-
-class BytesView(GraphQL[Any, None]):
-    def encode_json(self, data: object) -> bytes:
-        return json.dumps(data).encode()
-
-
-async def test_an_encoder_that_gives_bytes_sends_binary_frames_unless_replaced() -> None:
-    """schema/wire/http.py: TextFrames."""
-    message: Mapping[str, object] = {"type": "pong"}
-    shipped, ours = Recorded(), Recorded()
-    view: Any = BytesView(schema)
-    await ASGIWebSocketAdapter(view, shipped, shipped).send_json(message)  # type: ignore[arg-type]
-    await TextFrames(view, ours, ours).send_json(message)  # type: ignore[arg-type]
-    assert shipped.sent == [("bytes", b'{"type": "pong"}')]
-    assert ours.sent == [("text", '{"type":"pong"}')]
+    result: Any = executor.execute_operation()
+    return await result if executor.is_awaitable(result) else result
 
 
 async def test_values_are_read_from_attributes_of_any_object() -> None:
     """schema/base.py: row_type declares types whose values are rows."""
     assert served_schema.config.default_resolver is getattr
-    result = await schema.execute("{ things { id ... on Apple { weight } } }")
+    result = await executed("{ things { id ... on Apple { weight } } }")
     assert result.errors is None
     assert result.data == {"things": [{"id": "apple", "weight": 7}, {"id": "pear"}]}
 
 
 async def test_is_type_of_on_the_class_decides_which_type_a_row_is() -> None:
     """schema/base.py: row_type and the types of events set it."""
-    result = await schema.execute("{ things { __typename } }")
+    result = await executed("{ things { __typename } }")
     assert result.errors is None
     assert result.data == {"things": [{"__typename": "Apple"}, {"__typename": "Pear"}]}
 
@@ -298,90 +130,99 @@ async def test_an_unset_default_is_left_out_of_the_sdl_and_of_the_call() -> None
     """schema/base.py: relation, so that no argument shows "= null"."""
     sdl = schema.as_str()
     assert "echo(text: String, times: Int = null): String!" in sdl
-    result = await schema.execute("{ echo }")
+    result = await executed("{ echo }")
     assert result.data == {"echo": "left out None"}
-    result = await schema.execute("query($text: String) { echo(text: $text) }")
+    result = await executed("query($text: String) { echo(text: $text) }")
     assert result.data == {"echo": "left out None"}
-    result = await schema.execute("{ echo(text: null) }")
+    result = await executed("{ echo(text: null) }")
     assert result.data == {"echo": "None None"}
     paths = [line for line in served_schema.as_str().splitlines() if re.search(r"\bto: ID", line)]
     assert paths == ["    to: ID"]
 
 
-async def test_caches_given_as_classes_are_shared_by_all_requests() -> None:
-    """schema/root.py: extensions=[ParserCache, ValidationCache]."""
-    assert ParserCache().cached_parse_document is ParserCache().cached_parse_document
-    assert ValidationCache().cached_validate_document is ValidationCache().cached_validate_document
-    parsed = ParserCache().cached_parse_document
-    validated = ValidationCache().cached_validate_document
-    document = "query Remembered { echo }"
-    await schema.execute(document)
-    before = parsed.cache_info().hits, validated.cache_info().hits
-    await schema.execute(document)
-    await results_of(await schema.stream(document))
-    assert (parsed.cache_info().hits, validated.cache_info().hits) == (before[0] + 2, before[1] + 2)
+def test_the_core_schema_is_an_attribute() -> None:
+    """schema/wire/execution.py, schema/app.py: it is what graphql-core executes."""
+    for each in (schema, served_schema):
+        assert isinstance(each._schema, GraphQLSchema)
 
 
-async def test_the_parser_cache_lets_syntax_errors_break_a_stream_unless_caught() -> None:
-    """schema/wire/execution.py: _presented_stream."""
-    with pytest.raises(GraphQLSyntaxError):
-        await results_of(await schema.stream("{"))
-    wired = WireSchema(query=Query, types=[Apple, Pear], extensions=[ParserCache])
-    (result,) = await results_of(await wired.stream("{", context_value=FakeContext()))
-    assert isinstance(result, PreExecutionError)
-    assert [each.extensions for each in result.errors or []] == [{"code": "GRAPHQL_PARSE_FAILED"}]
-
-
-async def test_a_subscription_is_executed_as_if_it_were_a_query_unless_forbidden() -> None:
-    """schema/wire/execution.py: WireSchema.execute."""
-    document = "subscription { count(to: 1) }"
-    result = await schema.execute(document)
-    assert [each.message for each in result.errors or []] == [
-        "Cannot return null for non-nullable field Subscription.count."
+def test_the_sdl_is_sorted_where_asked_for() -> None:
+    """schema/root.py: so that the file shows what changed."""
+    sdl = served_schema.as_str()
+    names = re.findall(r"^(?:type|enum|input|interface|scalar) (\w+)", sdl, re.MULTILINE)
+    assert len(names) > 50
+    assert names == sorted(names)
+    assert re.findall(r"^  (echo|things|heavier)\b", schema.as_str(), re.MULTILINE) == [
+        "things",
+        "echo",
+        "heavier",
     ]
-    with pytest.raises(InvalidOperationTypeError) as caught:
-        await served_schema.execute(
-            'subscription { runEvents(runId: "x") { seq } }', context_value=FakeContext()
-        )
-    assert caught.value.operation_type is OperationType.SUBSCRIPTION
 
 
-async def test_messages_of_odd_shape_break_the_shipped_socket_handler() -> None:
-    """schema/wire/http.py: SocketHandler looks at them first."""
-    view: Any = GraphQL(schema, subscription_protocols=[GRAPHQL_TRANSPORT_WS_PROTOCOL])
-    broken: list[Any] = [[], 5, {"type": "subscribe", "id": [], "payload": {"query": "{ x }"}}]
-    for message in broken:
-        with pytest.raises((TypeError, AttributeError)):
-            await _converse(view, [{"type": "connection_init"}, message])
+async def test_a_new_type_stands_for_a_scalar_by_the_scalar_map() -> None:
+    """schema/root.py: Upload is one."""
+    result = await executed("query($than: Weight!) { heavier(than: $than) }", than="4")
+    assert (result.errors, result.data) == (None, {"heavier": "5 g"})
 
 
-async def _converse(app: Any, messages: list[Any]) -> list[Message]:
-    """Speak to an application over a WebSocket, without a server."""
-    sent: list[Message] = []
-
-    async def incoming() -> AsyncIterator[Message]:
-        yield {"type": "websocket.connect"}
-        for message in messages:
-            yield {"type": "websocket.receive", "text": json.dumps(message)}
-        yield {"type": "websocket.disconnect", "code": 1000}
-
-    source = incoming()
-
-    async def receive() -> Message:
-        return await anext(source)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "websocket",
-        "path": "/graphql",
-        "headers": [],
-        "query_string": b"",
-        "subprotocols": [GRAPHQL_TRANSPORT_WS_PROTOCOL],
+async def test_nothing_makes_all_fields_of_the_served_schema_slow() -> None:
+    """Rule T46. schema/root.py: neither a coroutine `resolve` hook nor a directive of operations,
+    each of which would turn every field into a coroutine.
+    """
+    assert list(served_schema.get_extensions()) == []
+    assert list(served_schema.directives) == []
+    assert list(served_schema.extensions) == []
+    assert {each.name for each in served_schema._schema.directives} == {
+        each.name for each in specified_directives
     }
-    await app(scope, receive, send)
-    return sent
+    executor: Any = StrawberryGraphQLCoreExecutionContext.build(
+        schema._schema, parse("{ things { id } echo }")
+    )
+    assert isinstance(executor.execute_operation(), ExecutionResult)
+
+
+def test_the_parser_says_in_the_same_words_that_there_are_too_many_tokens() -> None:
+    """schema/wire/documents.py: _TOO_MANY_TOKENS."""
+    with pytest.raises(GraphQLSyntaxError) as caught:
+        parse(Source("{ a b c }", "GraphQL request"), max_tokens=4)
+    assert caught.value.message.startswith(_TOO_MANY_TOKENS)
+    assert parse("{ a b c }", max_tokens=5) == parse("{ a b c }")
+
+
+def test_suggestions_about_documents_are_hidden_when_asked() -> None:
+    """schema/wire/documents.py: hide_suggestions."""
+    document = parse("{ ecko }")
+    for is_hidden in (False, True):
+        (error,) = validate(schema._schema, document, RULES, hide_suggestions=is_hidden)
+        assert error.message == "Cannot query field 'ecko' on type 'Query'." + (
+            "" if is_hidden else " Did you mean 'echo'?"
+        )
+
+
+@pytest.mark.parametrize("field", ["__schema { types { name } }", '__type(name: "Query") { name }'])
+def test_a_rule_refuses_to_show_the_schema(field: str) -> None:
+    """schema/wire/documents.py: MIRRORGRAPH_INTROSPECTION."""
+    document = parse(f"{{ {field} }}")
+    rules = (*RULES, NoSchemaIntrospectionCustomRule)
+    assert validate(schema._schema, document, RULES) == []
+    assert len(validate(schema._schema, document, rules)) >= 1
+    assert validate(schema._schema, parse("{ __typename }"), rules) == []
+
+
+def test_our_rules_are_those_that_strawberry_applies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """schema/wire/documents.py: RULES."""
+    applied: list[Any] = []
+
+    def note(_schema: Any, _document: Any, rules: Any) -> list[GraphQLError]:
+        applied.append(tuple(rules))
+        return []
+
+    monkeypatch.setattr("strawberry.schema.schema.validate", note)
+    validate_document(schema._schema, parse("{ echo }"), tuple(specified_rules))
+    ours = [
+        OverlappingFieldsCanBeMergedRule if each is FrugalOverlapRule else each for each in RULES
+    ]
+    assert applied == [tuple(ours)]
 
 
 def test_the_pinned_versions_are_the_installed_ones() -> None:

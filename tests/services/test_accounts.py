@@ -10,7 +10,7 @@ from db.enums import RoleName
 from db.paging import PageRequest
 from services import accounts
 from services.access import Viewer
-from services.accounts import IdempotencyClaim
+from services.accounts import IdempotencyClaim, SignIn
 from services.errors import Conflict, Forbidden, Invalid
 from tests.conftest import People
 
@@ -22,17 +22,18 @@ async def test_a_token_signs_its_user_in_with_their_roles(database: Database) ->
         await accounts.grant_role(writing, user.id, RoleName.AUDITOR)
         token = await accounts.issue_token(writing, user.id)
     async with database.reading() as reading:
-        viewer = await accounts.find_viewer(reading, token)
-        assert viewer == Viewer(user.id, frozenset({RoleName.AUDITOR}))
-        assert await accounts.find_viewer(reading, token + "x") is None
-        assert await accounts.find_viewer(reading, "") is None
+        found = await accounts.find_sign_in(reading, token)
+        assert found == SignIn(Viewer(user.id, frozenset({RoleName.AUDITOR})), None)
+        assert await accounts.find_sign_in(reading, token + "x") is None
+        assert await accounts.find_sign_in(reading, "") is None
 
 
 async def test_a_user_without_roles_is_signed_in_with_none(database: Database) -> None:
     async with database.writing() as writing:
         user = await accounts.ensure_user(writing, "Ada")
         token = await accounts.issue_token(writing, user.id)
-        assert await accounts.find_viewer(writing, token) == Viewer(user.id, frozenset())
+        found = await accounts.find_sign_in(writing, token)
+        assert found == SignIn(Viewer(user.id, frozenset()), None)
 
 
 async def test_expired_and_revoked_tokens_sign_nobody_in(database: Database) -> None:
@@ -41,10 +42,14 @@ async def test_expired_and_revoked_tokens_sign_nobody_in(database: Database) -> 
         past = datetime.now(UTC) - timedelta(seconds=1)
         expired = await accounts.issue_token(writing, user.id, expires_at=past)
         lasting = await accounts.issue_token(writing, user.id, past + timedelta(hours=1))
-        assert await accounts.find_viewer(writing, expired) is None
-        assert await accounts.find_viewer(writing, lasting) is not None
+        assert await accounts.find_sign_in(writing, expired) is None
+        found = await accounts.find_sign_in(writing, lasting)
+        assert found is not None
+        assert found.viewer == Viewer(user.id)
+        assert found.seconds_left is not None
+        assert 3_500 < found.seconds_left < 3_600
         assert await accounts.revoke_tokens(writing, user.id) == 2
-        assert await accounts.find_viewer(writing, lasting) is None
+        assert await accounts.find_sign_in(writing, lasting) is None
 
 
 async def test_tokens_are_not_in_the_database(database: Database) -> None:

@@ -1,20 +1,8 @@
 // Opens the web pages in headless Chromium as a visitor would; prints what was seen as one line of JSON.
-import { chromium } from "playwright-core";
+import { launch } from "./chromium.mjs";
 
 const { address, executablePath, run, subscription } = JSON.parse(process.argv[2]);
-const browser = await chromium.launch({
-  executablePath,
-  headless: true,
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const browser = await launch(executablePath);
 const context = await browser.newContext();
 const page = await context.newPage();
 const complaints = [];

@@ -1,0 +1,40 @@
+// What graphql-eslint says of the schema: everything that it recommends, and what Relay needs.
+import { fileURLToPath } from "node:url";
+import graphql from "@graphql-eslint/eslint-plugin";
+
+const schema = fileURLToPath(new URL("../../schema/schema.graphql", import.meta.url));
+
+// Types that are no things of their own: they live within the one that holds them, and no client keeps them by an id.
+const values = ["CardWarning", "ChecklistPoint", "RunError", "UserError"];
+// The account that asks has an id; who asks may be nobody.
+const viewer = ["Viewer"];
+// Known by their run and `seq`, which rises within it.
+const events = ["PhaseFinished", "PhaseStarted", "RunFinished", "RunStarted", "RunWarning", "TextDelta"];
+
+export default [
+  {
+    files: ["**/*.graphql"],
+    plugins: { "@graphql-eslint": graphql },
+    languageOptions: { parser: graphql.parser, parserOptions: { graphQLConfig: { schema } } },
+    linterOptions: { reportUnusedDisableDirectives: "error" },
+    rules: {
+      ...graphql.configs["flat/schema-recommended"].rules,
+      ...graphql.configs["flat/schema-relay"].rules,
+      "@graphql-eslint/strict-id-in-types": [
+        "error",
+        {
+          exceptions: {
+            // Answers to one request.
+            suffixes: ["Payload", "Connection", "Edge", "PageInfo"],
+            types: [...values, ...viewer, ...events],
+          },
+        },
+      ],
+      // Lists that cannot grow beyond a bound are plain lists, and connections have their rows under `nodes` as well.
+      "@graphql-eslint/relay-edge-types": [
+        "error",
+        { withEdgeSuffix: true, shouldImplementNode: true, listTypeCanWrapOnlyEdgeType: false },
+      ],
+    },
+  },
+];

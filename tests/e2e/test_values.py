@@ -1,0 +1,350 @@
+"""Values that a database or a JSON reader chokes on: each is the client's mistake, and said so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from graphql import (
+    GraphQLInputObjectType,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    get_named_type,
+)
+from websockets import ConnectionClosed
+
+from schema.root import schema
+from tests.conftest import ServerProcess
+from tests.e2e.callers import Caller, Json, Ledger, dialled
+
+JSON_TYPE = {"Content-Type": "application/json"}
+NOT_JSON = (400, ["BAD_REQUEST"])
+
+NODE = "query ($value: ID!) { node(id: $value) { id } }"
+PAGE = "query ($value: Int) { characters(first: $value) { totalCount } }"
+EVENTS = "subscription ($run: ID!, $value: Int) { runEvents(runId: $run, after: $value) { seq } }"
+
+# A change for each argument that takes a text: the value goes where `value` stands.
+CHANGES: dict[str, tuple[str, list[str]]] = {
+    "treeCreate topic": (
+        'treeCreate(input: { characterId: "character_1", topic: $value })',
+        ["input", "topic"],
+    ),
+    "treeCreate characterId": (
+        'treeCreate(input: { characterId: $value, topic: "x" })',
+        ["input", "characterId"],
+    ),
+    "treeAsk text": ('treeAsk(input: { treeId: "tree_1", text: $value })', ["input", "text"]),
+    "treeAsk treeId": ('treeAsk(input: { treeId: $value, text: "x" })', ["input", "treeId"]),
+    "treeAsk parentId": (
+        'treeAsk(input: { treeId: "tree_1", parentId: $value, text: "x" })',
+        ["input", "parentId"],
+    ),
+    "nodeAdopt": ("nodeAdopt(input: { nodeId: $value })", ["input", "nodeId"]),
+    "answerRegenerate": (
+        "answerRegenerate(input: { questionId: $value })",
+        ["input", "questionId"],
+    ),
+    "runCancel": ("runCancel(input: { runId: $value })", ["input", "runId"]),
+    "embryoActivate embryoId": (
+        "embryoActivate(input: { embryoId: $value, confirmed: [] })",
+        ["input", "embryoId"],
+    ),
+    "embryoActivate confirmed": (
+        'embryoActivate(input: { embryoId: "embryo_1", confirmed: ["x", $value] })',
+        ["input", "confirmed", "1"],
+    ),
+    **{
+        f"embryoCreate {name}": (
+            f'embryoCreate(input: {{ identity: {{ name: "x", {name}: $value }} }})',
+            ["input", "identity", name],
+        )
+        for name in (
+            "description",
+            "exampleMessages",
+            "firstMessage",
+            "nickname",
+            "personality",
+            "scenario",
+            "systemPrompt",
+        )
+    },
+    "embryoCreate name": (
+        "embryoCreate(input: { identity: { name: $value } })",
+        ["input", "identity", "name"],
+    ),
+    "embryoCreate forbiddenZone": (
+        'embryoCreate(input: { identity: { name: "x", forbiddenZone: ["y", $value] } })',
+        ["input", "identity", "forbiddenZone", "1"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+async def untouched(caller: Caller, ledger: Ledger) -> dict[str, str]:
+    """What the database holds before any test of this module."""
+    await caller.create_tree()
+    return await ledger.fingerprint()
+
+
+def change(name: str) -> str:
+    """A mutation with the variable `value`, of the type that its place takes."""
+    field, place = CHANGES[name]
+    kind = "ID!" if place[-1].endswith("Id") else "String!"
+    return f"mutation ($value: {kind}) {{ changed: {field} {{ errors {{ code path }} }} }}"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_a_change_that_holds_u0000_is_told_which_field_to_mend(
+    caller: Caller, ledger: Ledger, untouched: dict[str, str], name: str
+) -> None:
+    """Rule T47."""
+    mistake = {"changed": {"errors": [{"code": "INVALID_TEXT", "path": CHANGES[name][1]}]}}
+    assert await caller.ask(change(name), {"value": "a\0b"}) == mistake
+    # The same written into the document, escaped and as it is.
+    for written in (r"a\u0000b", "a\0b"):
+        literal = change(name).partition("{")[2].replace("$value", f'"{written}"')
+        assert await caller.ask("mutation {" + literal) == mistake
+    async with caller.socket() as socket:
+        assert await socket.ask(change(name), {"value": "a\0b"}) == mistake
+    assert await ledger.fingerprint() == untouched
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "argument"),
+    [
+        ("node(id: $value) { id }", "MALFORMED_ID", "id"),
+        ("nodes(ids: [$value]) { id }", "MALFORMED_ID", "ids"),
+        ("characters(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("embryos(before: $value) { totalCount }", "INVALID_CURSOR", "before"),
+        ("runs(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("viewer { auditEvents(before: $value) { totalCount } }", "INVALID_CURSOR", "before"),
+    ],
+)
+async def test_a_question_that_holds_u0000_is_told_which_argument_to_mend(
+    caller: Caller, query: str, code: str, argument: str
+) -> None:
+    """Rule T47."""
+    kind = "ID!" if code == "MALFORMED_ID" else "String"
+    document = f"query ($value: {kind}) {{ {query} }}"
+    answer = await caller.post(document, {"value": "a\0b"})
+    assert answer.status == 200
+    (error,) = answer.body["errors"]
+    assert error["extensions"] == {"code": code, "argument": argument}
+    async with caller.socket() as socket:
+        started = await socket.start(document, {"value": "a\0b"})
+        (result,) = [each async for each in started]
+        assert [each["extensions"] for each in result["errors"]] == [error["extensions"]]
+
+
+@pytest.mark.parametrize("field", ["character", "mirrorTree", "run", "treeNode"])
+async def test_an_id_that_holds_u0000_names_nothing(caller: Caller, field: str) -> None:
+    """Rule T47."""
+    found = await caller.ask(f"query ($id: ID!) {{ {field}(id: $id) {{ id }} }}", {"id": "a\0b"})
+    assert found == {field: None}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [rb'"\ud800"', rb'"\udfff\ud800"', b'"\xed\xa0\x80"', b'"\xff"', b'"\xc0\x80"'],
+    ids=["escaped", "in the wrong order", "raw", "no UTF-8", "overlong"],
+)
+async def test_a_text_that_is_none_is_refused_over_http(caller: Caller, value: bytes) -> None:
+    """Rule T47."""
+    asked = b'{"query": "%b", "variables": {"value": %b}}' % (NODE.encode(), value)
+    refused = await caller.request("POST", headers=JSON_TYPE, data=asked)
+    assert (refused.status, refused.codes) == NOT_JSON
+    within_the_document = b'{"query": "{ viewer { roles } } # \xed\xa0\x80"}'
+    refused = await caller.request("POST", headers=JSON_TYPE, data=within_the_document)
+    assert (refused.status, refused.codes) == NOT_JSON
+
+
+async def test_a_lone_surrogate_in_a_document_is_a_syntax_error(caller: Caller) -> None:
+    """Rule T47."""
+    for escape in (r"\ud800", r"\u{d800}", r"\udc00\ud800"):
+        refused = await caller.post(f'{{ node(id: "{escape}") {{ id }} }}')
+        assert (refused.status, refused.codes) == (400, ["GRAPHQL_PARSE_FAILED"])
+
+
+NUMBERS = [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"9" * 5_000]
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=["NaN", "Infinity", "-Infinity", "1e999", "9…9"])
+@pytest.mark.parametrize("query", [PAGE, NODE], ids=["Int", "ID"])
+async def test_a_number_that_json_does_not_have_is_refused(
+    caller: Caller, server: ServerProcess, query: str, value: bytes
+) -> None:
+    """Rule T47."""
+    asked = b'{"query": "%b", "variables": {"value": %b}}' % (query.encode(), value)
+    refused = await caller.request("POST", headers=JSON_TYPE, data=asked)
+    assert (refused.status, refused.codes) == NOT_JSON
+    subscribe = b'{"type": "subscribe", "id": "1", "payload": %b}' % asked
+    assert await closing(server, subscribe.decode()) == (4400, "The message is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "reason"),
+    [
+        (r'{"type": "ping", "payload": {"x": "\ud800"}}', 4400, "The message is not JSON"),
+        (b'{"type": "ping", "payload": {"x": "\xed\xa0\x80"}}', 1007, None),
+        (b'{"type": "ping", "payload": {"x": "\xff"}}', 1007, None),
+    ],
+    ids=["escaped surrogate", "raw surrogate", "no UTF-8"],
+)
+async def test_a_text_that_is_none_closes_a_socket(
+    server: ServerProcess, frame: bytes | str, code: int, reason: str | None
+) -> None:
+    """Rule T47."""
+    closed_with, said = await closing(server, frame)
+    assert closed_with == code
+    assert reason is None or said == reason
+
+
+async def closing(server: ServerProcess, frame: bytes | str) -> tuple[int, str]:
+    """Send a text frame as the first operation; how the server closes the socket."""
+    async with dialled(server) as connection:
+        await connection.send('{"type": "connection_init"}')
+        assert json.loads(await connection.recv()) == {"type": "connection_ack"}
+        await connection.send(frame, text=True)
+        with pytest.raises(ConnectionClosed) as caught:
+            await connection.recv()
+    assert caught.value.rcvd is not None
+    return caught.value.rcvd.code, caught.value.rcvd.reason
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**53, 2**63, 2**64, 1.5, "1", True, [1]])
+@pytest.mark.parametrize(
+    ("query", "given"), [(PAGE, {}), (EVENTS, {"run": "run_1"})], ids=["first", "after"]
+)
+async def test_an_int_of_another_size_or_kind_is_refused_everywhere(
+    caller: Caller, query: str, given: Json, value: Any
+) -> None:
+    """Rule T47."""
+    variables = {**given, "value": value}
+    streaming = {"Accept": "application/json, text/event-stream"}
+    if "subscription" not in query:
+        refused = await caller.post(query, variables, headers=streaming)
+        assert (refused.status, refused.codes) == (422, ["BAD_USER_INPUT"])
+        (error,) = refused.body["errors"]
+        assert error["message"].startswith("Variable '$value' has invalid value: Int cannot ")
+    async with caller.stream(query, variables) as results:
+        assert [code async for each in results for code in codes(each)] == ["BAD_USER_INPUT"]
+    async with caller.socket() as socket:
+        started = await socket.start(query, variables)
+        assert [each async for each in started] == []
+        assert codes({"errors": started.errors}) == ["BAD_USER_INPUT"]
+
+
+def codes(result: Json) -> list[str]:
+    """The codes of a result's errors."""
+    return [each["extensions"]["code"] for each in result["errors"]]
+
+
+# Python reads no number as long as the last one.
+WRITTEN = [str(2**31), str(-(2**31) - 1), str(2**63), "NaN", "1.0", "1e1", "9" * 5_000]
+
+
+@pytest.mark.parametrize("value", WRITTEN, ids=[each[:12] for each in WRITTEN])
+async def test_an_int_of_another_size_or_kind_in_a_document_is_refused(
+    caller: Caller, value: str
+) -> None:
+    """Rule T47."""
+    refused = await caller.post(f"{{ characters(first: {value}) {{ totalCount }} }}")
+    assert (refused.status, refused.codes) == (422, ["GRAPHQL_VALIDATION_FAILED"])
+    assert "sys." not in refused.body["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("value", [2**31, 2**63, -1])
+async def test_an_id_may_be_any_integer(caller: Caller, value: int) -> None:
+    """Rule T47."""
+    found = await caller.ask("query ($id: ID!) { run(id: $id) { id } }", {"id": value})
+    assert found == {"run": None}
+
+
+async def test_extreme_integers_where_nothing_reads_them_are_ignored(caller: Caller) -> None:
+    """Rule T47."""
+    for value in (2**31, 2**63, 2**64):
+        asked = {
+            "query": "{ viewer { roles } }",
+            "variables": {"unused": value},
+            "extensions": {"unused": value, "traceparent": value},
+        }
+        answer = await caller.request("POST", json=asked)
+        assert answer.data == {"viewer": {"roles": []}}
+
+
+@pytest.mark.parametrize("levels", [100, 300, 900])
+@pytest.mark.parametrize("kind", ["lists", "objects"])
+async def test_variables_that_nest_deeply_are_refused_or_ignored(
+    caller: Caller, levels: int, kind: str
+) -> None:
+    before, after = ("[", "]") if kind == "lists" else ('{"a": ', "}")
+    nested = before * levels + "1" + after * levels
+
+    async def send(query: str, **headers: str) -> tuple[int, list[str]]:
+        body = f'{{"query": {json.dumps(query)}, "variables": {{"value": {nested}}}}}'
+        answer = await caller.request("POST", headers={**JSON_TYPE, **headers}, data=body)
+        return answer.status, answer.codes if "errors" in answer.body else []
+
+    assert await send(NODE) == (422, ["BAD_USER_INPUT"])
+    assert await send("{ viewer { roles } }") == (200, [])
+    # What is done once must be recognised again, so its variables are read whole.
+    cancel = 'mutation { runCancel(input: { runId: "run_1" }) { errors { code } } }'
+    expected = (200, []) if levels == 100 else (422, ["BAD_USER_INPUT"])
+    assert await send(cancel, **{"Idempotency-Key": f"{kind}-{levels}"}) == expected
+
+
+async def test_json_deeper_than_anybody_needs_is_refused(caller: Caller) -> None:
+    body = '{"query": "{ viewer { roles } }", "variables": {"value": ' + "[" * 50_000
+    refused = await caller.request("POST", headers=JSON_TYPE, data=body + "]" * 50_000 + "}}")
+    assert (refused.status, refused.codes) == NOT_JSON
+
+
+@pytest.mark.parametrize(
+    ("query", "errors"),
+    [
+        ("node(id: $value) { id }", ["MALFORMED_ID"]),
+        ("run(id: $value) { id }", []),
+        ("characters(after: $value) { totalCount }", ["INVALID_CURSOR"]),
+    ],
+)
+async def test_a_huge_text_is_answered_shortly(
+    caller: Caller, query: str, errors: list[str]
+) -> None:
+    kind = "String" if "after" in query else "ID!"
+    answer = await caller.post(f"query ($value: {kind}) {{ {query} }}", {"value": "x" * 10**6})
+    assert (answer.codes if "errors" in answer.body else []) == errors
+    assert len(json.dumps(answer.body)) < 1_000
+
+
+async def test_a_huge_text_that_is_to_be_kept_is_refused(
+    caller: Caller, ledger: Ledger, untouched: dict[str, str]
+) -> None:
+    made = await caller.ask(change("treeCreate topic"), {"value": "x" * 10**6})
+    assert made == {"changed": {"errors": [{"code": "TEXT_TOO_LONG", "path": ["input", "topic"]}]}}
+    assert await ledger.fingerprint() == untouched
+
+
+def test_no_argument_takes_a_date_or_json() -> None:
+    """Rule T47. One that does needs tests here: of extreme dates, of NaN and U+0000 within."""
+    types = schema._schema.type_map.values()
+    arguments = [
+        argument
+        for each in types
+        if isinstance(each, GraphQLObjectType)
+        for field in each.fields.values()
+        for argument in field.args.values()
+    ]
+    fields = [
+        field
+        for each in types
+        if isinstance(each, GraphQLInputObjectType)
+        for field in each.fields.values()
+    ]
+    scalars = {
+        named.name
+        for named in (get_named_type(each.type) for each in (*arguments, *fields))
+        if isinstance(named, GraphQLScalarType)
+    }
+    assert scalars == {"Boolean", "ID", "Int", "String", "Upload"}
