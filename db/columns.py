@@ -46,9 +46,12 @@ def id_column() -> Any:
     return Field(sa_column=Column(String, primary_key=True))
 
 
-def reference(target: str, *, nullable: bool = False, unique: bool = False) -> Any:
+def reference(
+    target: str, *, nullable: bool = False, unique: bool = False, on_delete: str | None = None
+) -> Any:
     """A foreign key to `table.column`, indexed by the table that declares it."""
-    return Field(sa_column=Column(String, ForeignKey(target), nullable=nullable, unique=unique))
+    key = ForeignKey(target, ondelete=on_delete)
+    return Field(sa_column=Column(String, key, nullable=nullable, unique=unique))
 
 
 def text_column(*, nullable: bool = False, default: str | None = None) -> Any:

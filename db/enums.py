@@ -97,6 +97,18 @@ class NodeStatus(StrEnum):
     SOLIDIFIED = "solidified"
 
 
+class TreeEventType(StrEnum):
+    """What has changed in a tree."""
+
+    NODE_PLANTED = "node_planted"
+    NODE_FINISHED = "node_finished"
+    ENTRY_MOVED = "entry_moved"
+    PATH_CANONIZED = "path_canonized"
+    NODE_CITED = "node_cited"
+    TREE_TRANSPLANTED = "tree_transplanted"
+    TREE_PRUNED = "tree_pruned"
+
+
 class Realm(StrEnum):
     """In which of the three realms something counts."""
 

@@ -6,7 +6,7 @@ import copy
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, TypeVar
 
 from db.engine import Database
@@ -20,6 +20,9 @@ from services.hub import Hub
 from services.runs import RunWorker
 
 TableRow = TypeVar("TableRow", bound=Table)
+
+# Marks a text or number in a stored payload, which a bare text is not: that is a row's id.
+PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,9 @@ class Context:
             change = Change(writing)
             yield change
             if claim is not None:
-                await accounts.keep_answer(writing, self.viewer, claim, _names_of(change.payload))
+                await accounts.keep_answer(
+                    writing, self.viewer, claim, {k: _kept(v) for k, v in change.payload.items()}
+                )
         self.batcher = Batcher(self)
 
     async def many(self, table: type[TableRow], ids: Sequence[str | None]) -> list[TableRow | None]:
@@ -104,16 +109,22 @@ class Change:
     payload: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, **payload: Any) -> dict[str, Any]:
-        """Set the payload by its field names: rows, or lists of small dataclasses."""
+        """Set the payload by its field names: rows, small dataclasses, texts and numbers, or
+        lists of these.
+        """
         self.payload = payload
         return payload
 
 
-def _names_of(payload: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: [asdict(each) for each in value] if isinstance(value, list) else value and value.id
-        for name, value in payload.items()
-    }
+def _kept(value: Any) -> Any:
+    """A payload's value as it is stored for a repeat; rows by their ids, as they are read anew."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_kept(each) for each in value]
+    if isinstance(value, (str, int)):
+        return {PLAIN: value}
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value.id
 
 
 async def _rows_of_ids(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from db.ids import MalformedId, parse_id
-from resolvers.context import Context
+from resolvers.context import PLAIN, Context
 from services.access import table_named
 from services.errors import Invalid, LimitReached
 
@@ -29,13 +29,15 @@ async def rows_by_ids(context: Context, ids: Sequence[str]) -> list[Any]:
 
 async def earlier_payload(context: Context, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of a mutation that was carried out before, its rows as they are now."""
-    payload: dict[str, Any] = {}
-    for name, value in answer.items():
-        if isinstance(value, list):
-            payload[name] = [SimpleNamespace(**each) for each in value]
-        else:
-            payload[name] = value and await row_by_id(context, value)
-    return payload
+    return {name: await _restored(context, value) for name, value in answer.items()}
+
+
+async def _restored(context: Context, value: Any) -> Any:
+    if isinstance(value, list):
+        return [await _restored(context, each) for each in value]
+    if isinstance(value, dict):
+        return value[PLAIN] if set(value) == {PLAIN} else SimpleNamespace(**value)
+    return value and await row_by_id(context, value)
 
 
 async def _rows(context: Context, ids: Sequence[str], argument: str) -> list[Any]:

@@ -11,7 +11,7 @@ from resolvers import nodes as resolve
 from schema.accounts import AccountQuery, AuditEvent
 from schema.base import Info, Node, root_row
 from schema.characters import CharacterMutation, CharacterQuery, EmbryoDraft
-from schema.mirrors import Canonization, MirrorMutation, MirrorQuery
+from schema.mirrors import Canonization, MirrorMutation, MirrorQuery, MirrorSubscription
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
 from schema.wire.uploads import UPLOAD_SCALAR, Upload
 
@@ -47,7 +47,7 @@ class Mutation(CharacterMutation, MirrorMutation, RunMutation):
 
 
 @strawberry.type(description="Everything that can be watched.")
-class Subscription(RunSubscription):
+class Subscription(MirrorSubscription, RunSubscription):
     """The root of subscriptions."""
 
 

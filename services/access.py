@@ -37,7 +37,9 @@ from db.tables import (
     RunEvent,
     RuntimeSeat,
     Table,
+    TreeEvent,
     TreeNode,
+    TreeTransplant,
     User,
 )
 from services.errors import Forbidden, NotFound
@@ -103,6 +105,8 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     RuntimeSeat: lambda: _of_character(col(RuntimeSeat.character_id)),
     MirrorTree: lambda: _of_character(col(MirrorTree.character_id)),
     TreeNode: lambda: _of_tree(col(TreeNode.tree_id)),
+    TreeEvent: lambda: _of_tree(col(TreeEvent.tree_id)),
+    TreeTransplant: lambda: _of_tree(col(TreeTransplant.new_tree_id)),
     Citation: lambda: _of_node(col(Citation.node_id)),
     Canonization: lambda: _of_tree(col(Canonization.tree_id)),
     Run: lambda: _of_character(col(Run.character_id)),

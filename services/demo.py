@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import exists, select
 from sqlmodel import col
 
-from db.enums import NodeStatus, NodeType, Origin, Realm
+from db.enums import CitationTarget, NodeStatus, NodeType, Origin, Realm
 from db.reading import Writing, statement
 from db.tables import Character, MirrorTree, TreeNode
 from services import characters, mirrors
@@ -77,9 +77,8 @@ async def create_demo(writing: Writing, viewer: Viewer) -> MirrorTree:
     second = await mirrors.add_question(writing, viewer, tree.id, chosen.id, SECOND_QUESTION)
     last = await _answer(writing, second, LAST_ANSWER)
     start = chosen.content.index("I dry them")
-    await mirrors.cite(
-        writing, viewer, last.id, chosen.id, start, start + len("I dry them on Sundays")
-    )
+    target = {"start": start, "end": start + len("I dry them on Sundays")}
+    await mirrors.cite(writing, viewer, last.id, CitationTarget.TEXT_RANGE, chosen.id, target)
     await mirrors.canonize_path(writing, viewer, chosen.id, Realm.REALITY)
     return await mirrors.adopt_node(writing, viewer, last.id)
 

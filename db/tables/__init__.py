@@ -12,7 +12,14 @@ from db.tables.accounts import (
     User,
 )
 from db.tables.characters import Character, Custodianship, EmbryoDraft, RuntimeSeat
-from db.tables.mirrors import Canonization, Citation, MirrorTree, TreeNode
+from db.tables.mirrors import (
+    Canonization,
+    Citation,
+    MirrorTree,
+    TreeEvent,
+    TreeNode,
+    TreeTransplant,
+)
 from db.tables.runs import Run, RunError, RunEvent
 
 metadata = Table.metadata
@@ -36,7 +43,9 @@ __all__ = [
     "RuntimeSeat",
     "Setting",
     "Table",
+    "TreeEvent",
     "TreeNode",
+    "TreeTransplant",
     "User",
     "metadata",
 ]

@@ -8,7 +8,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    String,
+    UniqueConstraint,
+)
+from sqlmodel import Field
 
 from db.columns import (
     Table,
@@ -23,7 +33,7 @@ from db.columns import (
     time_column,
     version_column,
 )
-from db.enums import CitationTarget, NodeStatus, NodeType, Realm, TreeStatus
+from db.enums import CitationTarget, NodeStatus, NodeType, Realm, TreeEventType, TreeStatus
 
 
 class MirrorTree(Table, table=True):
@@ -45,9 +55,44 @@ class MirrorTree(Table, table=True):
     # Where the talk continues. May move again and again, and never touches canon.
     # No foreign key: nodes name their tree, and the two rows of a new tree could not be inserted.
     working_entry_node_id: str | None = text_column(nullable=True)
+    # The number of the tree's last event. Given under this row's lock, so that the numbers of a
+    # tree have no gaps and are in the order of the commits.
+    last_seq: int = integer_column(default=0)
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
     version: int = version_column()
+
+
+class TreeEvent(Table, table=True):
+    """That something has changed in a tree: for clients that have it open. Append-only."""
+
+    __tablename__ = "tree_events"
+    __table_args__ = (one_of("type", TreeEventType),)
+
+    tree_id: str = Field(sa_column=Column(String, ForeignKey("mirror_trees.id"), primary_key=True))
+    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    type: TreeEventType = enum_column()
+    # No foreign key: the log outlives nodes that are pruned.
+    node_id: str | None = text_column(nullable=True)
+    created_at: datetime = created_at_column()
+
+
+class TreeTransplant(Table, table=True):
+    """That a tree goes on from a node of another one. Trees refer, they never merge."""
+
+    __tablename__ = "tree_transplants"
+    __table_args__ = (
+        UniqueConstraint("new_tree_id"),
+        Index(None, "source_tree_id", "created_at", "id"),
+        Index(None, "source_node_id"),
+    )
+
+    id: str = id_column()
+    new_tree_id: str = reference("mirror_trees.id")
+    source_tree_id: str = reference("mirror_trees.id")
+    source_node_id: str = reference("tree_nodes.id")
+    source_version: int = integer_column()
+    created_at: datetime = created_at_column()
 
 
 class TreeNode(Table, table=True):
@@ -60,6 +105,7 @@ class TreeNode(Table, table=True):
         one_of("node_type", NodeType),
         one_of("status", NodeStatus),
         one_of("realm", Realm),
+        Index(None, "supersedes_node_id", "created_at", "id"),
         UniqueConstraint("tree_id", "id"),
         ForeignKeyConstraint(
             ["tree_id", "parent_node_id"], ["tree_nodes.tree_id", "tree_nodes.id"]
@@ -130,4 +176,6 @@ class Canonization(Table, table=True):
     # SHA-256 over the path's ids and contents, for a later check.
     snapshot_digest: str = text_column()
     confirmed_by_user_id: str = reference("users.id")
+    # The record that this one puts right; that one stays.
+    corrects_canonization_id: str | None = reference("canonizations.id", nullable=True)
     confirmed_at: datetime = created_at_column()

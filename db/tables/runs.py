@@ -50,6 +50,7 @@ class Run(Table, table=True):
         ),
         Index(None, "character_id", "created_at", "id"),
         Index(None, "node_id"),
+        Index(None, "question_node_id"),
         Index("ix_runs_open", "status", "created_at", postgresql_where=text("ended_at IS NULL")),
     )
 
@@ -59,9 +60,10 @@ class Run(Table, table=True):
     requested_by_user_id: str = reference("users.id")
     character_id: str = reference("characters.id")
     tree_id: str = reference("mirror_trees.id")
-    question_node_id: str = reference("tree_nodes.id")
-    # The answer that grows in this run; null until the run starts.
-    node_id: str | None = reference("tree_nodes.id", nullable=True)
+    # What is answered, or gone on from; null once it was pruned.
+    question_node_id: str | None = reference("tree_nodes.id", nullable=True, on_delete="SET NULL")
+    # The answer that grows in this run; null until the run starts, and once it was pruned.
+    node_id: str | None = reference("tree_nodes.id", nullable=True, on_delete="SET NULL")
     provider: str = text_column()
     model: str | None = text_column(nullable=True)
     # Makes the built-in provider's prose repeatable.

@@ -46,6 +46,7 @@ _SENTENCE_END = re.compile(
     r"|(?<=[.!?…؟।])\s+|\n+"
 )
 _MACRO = re.compile(r"\{\{[^{}]*\}\}|<(?:user|char|bot|start)>", re.IGNORECASE)
+_REMARK = re.compile(r"\s*\[[^\[\]]*\]\s*")
 _DIRECTIVE = re.compile(r"\[demo:([^\]]*)\]", re.IGNORECASE)
 
 _FAULTS: dict[str, tuple[ErrorCode, bool]] = {
@@ -79,7 +80,8 @@ class DemoProvider:
       time-out of the settings ends it;
     - `after`: tokens of text before the fault, by default 0, which is before everything.
 
-    Words it does not know are ignored. The directive is not quoted.
+    Words it does not know are ignored. Neither the directive nor a message that is wholly in
+    brackets, which is a remark to the model and nothing that was said, is quoted.
     """
 
     name = "demo"
@@ -105,7 +107,7 @@ class DemoProvider:
         rate = self._settings.demo_rate if wish.rate is None else wish.rate
         pace = _Pace(rate)
         reasoning = _tokens(_thought(request.character))
-        text = _prose(request, _quote(_DIRECTIVE.sub("", said)), wish.length)
+        text = _prose(request, _quote(_spoken(_DIRECTIVE.sub("", said))), wish.length)
         is_cut = request.max_tokens is not None and request.max_tokens < len(text)
         if is_cut:
             text = text[: request.max_tokens]
@@ -240,6 +242,10 @@ def _name(sheet: CharacterSheet) -> str:
 
 def _thought(sheet: CharacterSheet) -> str:
     return f"Demo, no language model: {_name(sheet)} answers in sentences of the character sheet."
+
+
+def _spoken(said: str) -> str:
+    return "" if _REMARK.fullmatch(said) else said
 
 
 def _quote(said: str) -> str:

@@ -3,7 +3,7 @@
 from services.runs.events import Event
 from services.runs.following import follow_run
 from services.runs.records import cancel_run, count_by_status, list_runs
-from services.runs.starting import ask_tree, regenerate_answer
+from services.runs.starting import ask_tree, continue_node, regenerate_answer
 from services.runs.worker import RunWorker
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "RunWorker",
     "ask_tree",
     "cancel_run",
+    "continue_node",
     "count_by_status",
     "follow_run",
     "list_runs",

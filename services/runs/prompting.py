@@ -1,4 +1,4 @@
-"""Puts together what a model is asked: the character's identity, then the path to the question.
+"""Puts together what a model is asked: the character's identity, then the talk so far.
 
 Pure: no database, no clock. Card macros for the two names are expanded here and nowhere else.
 """
@@ -15,6 +15,9 @@ from services.providers import CharacterSheet, Message
 
 _CHARACTER_NAME = re.compile(r"\{\{char\}\}|<bot>|<char>", re.IGNORECASE)
 _USER_NAME = re.compile(r"\{\{user\}\}|<user>", re.IGNORECASE)
+
+# Stands for a question where the character goes on by itself.
+GO_ON = "[Go on with your own thought from where you stopped, without repeating yourself.]"
 
 # Which parts of the identity go into the prompt, in this order, and under which words.
 _SECTIONS = (
@@ -76,6 +79,8 @@ def build_messages(
         for node in path
         if node.content
     ]
+    if path and path[-1].node_type != NodeType.QUESTION:
+        talk.append(Message("user", GO_ON))
     return tuple(
         Message(each.role, expand_names(each.text, character=name, user=user_name))
         for each in (Message("system", "\n\n".join(sections)), *talk)

@@ -21,6 +21,7 @@ from db.enums import (
     NodeType,
     RunEventType,
     RunStatus,
+    TreeEventType,
     Visibility,
 )
 from db.paging import Page, PagedList, PageRequest, SortKey
@@ -150,25 +151,28 @@ async def take_next_run(
     lease = {"holder": holder, "lease_seconds": lease_seconds}
     seat = await writing.first(_take_seat(), of_character=queued.character_id, **lease)
     assert seat is not None
-    tree: Any = await writing.first(_tree_of_run(), tree_id=queued.tree_id)
+    await writing.first(_tree_held(), tree_id=queued.tree_id)
+    above: Any = await writing.first(_node(), node_id=queued.question_node_id)
+    is_answer = above.node_type == NodeType.QUESTION
     node = await writing.insert(
         TreeNode,
         tree_id=queued.tree_id,
-        parent_node_id=queued.question_node_id,
-        node_type=NodeType.CANDIDATE_ANSWER,
+        parent_node_id=above.id,
+        node_type=NodeType.CANDIDATE_ANSWER if is_answer else NodeType.CONTINUED_THOUGHT,
         status=NodeStatus.BUD,
-        realm=tree.realm,
+        realm=above.realm,
         model=queued.model,
         run_id=queued.id,
     )
+    await mirrors.note_change(writing, queued.tree_id, TreeEventType.NODE_PLANTED, node.id)
     return await writing.first(
         _take_run(), of_id=queued.id, node_id=node.id, seat_epoch=seat.epoch, **lease
     )
 
 
-@statement(MirrorTree)
-def _tree_of_run() -> Any:
-    return select(*columns(MirrorTree)).where(col(MirrorTree.id) == param("tree_id"))
+@statement(TreeNode)
+def _node() -> Any:
+    return select(*columns(TreeNode)).where(col(TreeNode.id) == param("node_id"))
 
 
 @statement(MirrorTree)
@@ -297,7 +301,7 @@ async def end_run(
     """Settle the answer and close the run, in the transaction that stores its last events.
 
     A solid answer becomes the working entry when the talk had not gone on elsewhere: that is,
-    while the entry is still the answer above the question.
+    while the entry is still the answer above the question, or the one that is gone on from.
     """
     assert run.node_id is not None
     # Locks in one order everywhere: run (the caller has it), seat, tree, node. With the seat held
@@ -313,9 +317,10 @@ async def end_run(
         new_reasoning=reasoning or None,
         new_model=model,
     )
-    if node_status is NodeStatus.SOLIDIFIED and tree.working_entry_node_id == await writing.value(
-        _parent_of_node(), node_id=run.question_node_id
-    ):
+    await mirrors.note_change(writing, tree.id, TreeEventType.NODE_FINISHED, run.node_id)
+    above: Any = await writing.first(_node(), node_id=run.question_node_id)
+    gone_on_from = above.parent_node_id if above.node_type == NodeType.QUESTION else above.id
+    if node_status is NodeStatus.SOLIDIFIED and tree.working_entry_node_id == gone_on_from:
         await mirrors.move_working_entry(writing, tree.id, run.node_id)
     await writing.run(
         _end_run(),
@@ -329,11 +334,6 @@ async def end_run(
     )
     await writing.run(_release_seat(), of_character=run.character_id, by_holder=holder)
     await announce(writing, QUEUE_TOPIC)
-
-
-@statement(TreeNode)
-def _parent_of_node() -> Any:
-    return select(col(TreeNode.parent_node_id)).where(col(TreeNode.id) == param("node_id"))
 
 
 @statement(Run)

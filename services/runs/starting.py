@@ -41,11 +41,21 @@ async def regenerate_answer(
     Raises NotFound, Invalid (NOT_A_QUESTION) and Conflict.
     """
     path = ("input", "questionId")
-    question = await require_row(writing, viewer, TreeNode, question_id, *path)
+    _, question = await mirrors.hold_node(writing, viewer, question_id, *path)
     if question.node_type != NodeType.QUESTION:
         raise Invalid("Name a question: this is an answer.", "NOT_A_QUESTION", path)
-    await mirrors.hold_tree(writing, viewer, question.tree_id, *path)
     return await _queue_answer(writing, viewer, question, provider=provider, model=model)
+
+
+async def continue_node(
+    writing: Writing, viewer: Viewer, node_id: str, *, provider: str, model: str | None
+) -> Run:
+    """Let the character go on from an adopted answer by itself.
+
+    Raises what mirrors.require_continuable raises.
+    """
+    node = await mirrors.require_continuable(writing, viewer, node_id, ("input", "nodeId"))
+    return await _queue_answer(writing, viewer, node, provider=provider, model=model)
 
 
 async def _queue_answer(

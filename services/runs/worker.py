@@ -272,8 +272,9 @@ class _Work:
         async with self._database.reading() as reading:
             character = await require_row(reading, viewer, Character, run.character_id)
             user = await require_row(reading, viewer, User, run.requested_by_user_id)
-            paths = await mirrors.paths_to_nodes(reading, viewer, [run.question_node_id])
-        path: list[TreeNode] = paths[run.question_node_id]
+            assert run.question_node_id is not None  # what an open run works on is not pruned
+            node = await require_row(reading, viewer, TreeNode, run.question_node_id)
+            path = await mirrors.talk_to_node(reading, viewer, node)
         return Request(
             model=run.model,
             messages=build_messages(character, path, user.name),

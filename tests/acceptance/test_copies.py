@@ -10,6 +10,7 @@ LANDED = (
     "11-embryo-activate.graphql",
     "12-tree-ask.graphql",
     "13-run-events.graphql",
+    "14-tree-rules.graphql",
     "15-tree-page.graphql",
 )
 

@@ -22,9 +22,13 @@ APPEND_ONLY = (
     "canonizations",
     "identity_record_versions",
     "covenant_events",
+    "tree_events",
 )
 EXISTING = [name for name in APPEND_ONLY if name in metadata.tables]
-OTHER_TRIGGERS = {("tree_nodes", "tree_nodes_no_update", "refuse_change")}
+OTHER_TRIGGERS = {
+    ("tree_nodes", "tree_nodes_no_update", "refuse_change"),
+    ("tree_nodes", "tree_nodes_stand_in_order", "check_tree_nodes"),
+}
 WRITES = {"insert", "insert_many", "update", "delete"}
 # The delta log's writer.
 WRITES_BRANCHES = "services.deltas"

@@ -14,6 +14,8 @@ from db.tables import MirrorTree, TreeNode
 from resolvers import nodes
 from services import mirrors
 from services.errors import LimitReached
+from services.mirrors import outlining, pruning
+from services.mirrors import reading as mirrors_reading
 from tests.architecture.declared import ROOTS, Field, fields, relations
 from tests.architecture.world import World, parents_of_type, root_page, sample_arguments
 
@@ -26,6 +28,12 @@ BOUNDED = {
     # A path is one thing: a model needs it whole.
     "MirrorTree.path": mirrors.MAX_PATH,
     "MirrorTree.canonTrunk": mirrors.MAX_PATH,
+}
+# Lists within one value, each with the most that its service puts into it.
+BOUNDED_VALUES = {
+    "TreeOutline.nodes": outlining.MAX_OUTLINE,
+    "NodeCorrectPayload.canonizations": len(Realm),
+    "TreePrunePayload.removedIds": pruning.MAX_LISTED,
 }
 # Root lists, each with the most that it takes.
 BOUNDED_ROOTS = {"Query.nodes": nodes.MAX_IDS}
@@ -101,7 +109,17 @@ def test_sizes_are_as_the_descriptions_say() -> None:
 def test_every_other_list_has_a_bound() -> None:
     assert unbounded(list(fields())) == []
     named = {str(each) for each in fields()}
-    assert [name for name in {**BOUNDED, **BOUNDED_ROOTS} if name not in named] == []
+    bounded = {**BOUNDED, **BOUNDED_ROOTS, **BOUNDED_VALUES}
+    assert [name for name in bounded if name not in named] == []
+
+
+def test_the_bounds_within_values_are_these() -> None:
+    """Held by tests of the services: test_outlining, test_canon and test_pruning."""
+    assert BOUNDED_VALUES == {
+        "TreeOutline.nodes": 5_000,
+        "NodeCorrectPayload.canonizations": 3,
+        "TreePrunePayload.removedIds": 200,
+    }
 
 
 async def test_no_more_ids_are_looked_up_than_the_bound(world: World) -> None:
@@ -112,10 +130,10 @@ async def test_no_more_ids_are_looked_up_than_the_bound(world: World) -> None:
 @pytest.mark.parametrize(
     ("build", "bound", "group", "left"),
     [
-        (mirrors._citations_of_nodes, mirrors.MAX_CITATIONS, "node_id", 0),
+        (mirrors_reading._citations_of_nodes, mirrors.MAX_CITATIONS, "node_id", 0),
         # The end of a path is there before the first step is counted.
-        (mirrors._path_rows, mirrors.MAX_PATH, "endpoint_id", 1),
-        (mirrors._canon_trunks, mirrors.MAX_PATH, "tree_id", 0),
+        (mirrors_reading._path_rows, mirrors.MAX_PATH, "endpoint_id", 1),
+        (mirrors_reading._canon_trunks, mirrors.MAX_PATH, "tree_id", 0),
     ],
 )
 async def test_the_statement_stops_at_the_bound(

@@ -22,6 +22,7 @@ from resolvers.accounts import ViewerRow
 from schema.base import Payload, UserError
 from schema.runs import RunEvent
 from services.cards import CardWarning
+from services.mirrors import OutlineNode, TreeOutline
 from services.runs import Event
 from tests.architecture.declared import (
     ROOTS,
@@ -37,8 +38,10 @@ from tests.architecture.declared import (
 VALUES: dict[str, type[Any]] = {
     "CardWarning": CardWarning,
     "ChecklistPoint": ChecklistPoint,
+    "OutlineNode": OutlineNode,
     "PageInfo": paging.PageInfo,
     "RunError": RunError,
+    "TreeOutline": TreeOutline,
     "UserError": UserError,
     "Viewer": ViewerRow,
 }

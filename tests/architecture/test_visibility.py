@@ -36,8 +36,11 @@ WITHOUT_VIEWER = {
     "services.hub.announce",
     # The operator's figures: numbers, no rows.
     "services.runs.records.count_by_status",
-    # Moves the entry of a tree that its caller holds, who has checked the viewer.
-    "services.mirrors.move_working_entry",
+    # Work on a tree that their caller holds, who has checked the viewer.
+    "services.mirrors.growing.add_version",
+    "services.mirrors.growing.move_working_entry",
+    # Logs what its caller has done, in the same transaction.
+    "services.mirrors.changes.note_change",
     # The worker acts for a run, whose asker was checked when it was queued.
     "services.runs.records.take_next_run",
     "services.runs.records.store_events",

@@ -19,7 +19,16 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, Integer, select, true
 
 from db.engine import Database
-from db.enums import NodeStatus, NodeType, Origin, Realm, RunEventType, RunStatus, Visibility
+from db.enums import (
+    CitationTarget,
+    NodeStatus,
+    NodeType,
+    Origin,
+    Realm,
+    RunEventType,
+    RunStatus,
+    Visibility,
+)
 from db.paging import Page
 from db.reading import Reading, Writing, columns, compile_statement, param, record_class
 from db.settings import Settings
@@ -164,8 +173,13 @@ async def _live(writing: Writing, owner: Viewer, number: int) -> None:
         content_version=2,
         supersedes_node_id=answer_id,
     )
-    await mirrors.cite(writing, owner, edited.id, question.id, 0, 8)
+    target = {"start": 0, "end": 8}
+    await mirrors.cite(writing, owner, edited.id, CitationTarget.TEXT_RANGE, question.id, target)
     await mirrors.canonize_path(writing, owner, answer_id, Realm.REALITY)
+    # The question that is quoted and counts is corrected, and another tree grows from it.
+    await mirrors.correct_node(writing, owner, question.id, f"Question {number}, corrected?")
+    for index in range(2):
+        await mirrors.transplant_tree(writing, owner, answer_id, f"Grown {number}.{index}")
 
 
 async def _answer(writing: Writing, run_id: str, number: int) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from tests.e2e.callers import (
     Ledger,
     text_of,
 )
+from tests.e2e.tree_documents import TREE_RULES
 
 CHECKLIST = [
     ("identity", "The name and the description say who this character is."),
@@ -245,6 +248,83 @@ async def test_a_user_walks_from_a_card_to_a_page_of_the_tree(
             "canonTrunk": [],
             "canonizations": {"nodes": [], "totalCount": 0},
         }
+
+
+@pytest.mark.parametrize("way_of", [http_and_socket, socket_alone, http_and_event_stream])
+async def test_a_user_uses_the_rules_of_a_tree(
+    caller: Caller, way_of: Callable[[Caller], Any]
+) -> None:
+    """Document 14, each operation with what the earlier ones answered."""
+    begun = await caller.begin("What is a loop?")
+    async with way_of(caller) as way:
+
+        async def change(operation: str, **variables: str | None) -> Json:
+            (payload,) = (await way.ask(TREE_RULES, variables, operation)).values()
+            return dict(payload)
+
+        first = assert_is_whole(await way.follow(begun.run), begun.run)
+        again = await change("AnswerRegenerate", question=begun.question)
+        run = again["run"]["id"]
+        assert again == {"run": {"id": run, "status": "QUEUED"}, "errors": []}
+        second = assert_is_whole(await way.follow(run), run)
+        assert second["id"] != first["id"]
+
+        adopted = await change("NodeAdopt", node=second["id"])
+        entry = {"id": begun.tree, "workingEntry": {"id": second["id"]}}
+        assert adopted == {"tree": entry, "errors": []}
+
+        edited = await change("NodeEdit", node=begun.question, text="What is a good loop?")
+        assert edited == {
+            "node": {
+                "id": edited["node"]["id"],
+                "content": "What is a good loop?",
+                "contentVersion": 2,
+                "supersedes": {"id": begun.question, "content": "What is a loop?"},
+                "parent": None,
+            },
+            "errors": [],
+        }
+
+        given = {"endpoint": second["id"], "scope": "REALITY", "world": None}
+        canon = await change("PathCanonize", **given)
+        record = canon["canonization"]
+        assert canon == {
+            "canonization": {
+                "id": record["id"],
+                "scope": "REALITY",
+                "pathLength": 2,
+                "snapshotDigest": record["snapshotDigest"],
+                "confirmedAt": record["confirmedAt"],
+                "endpoint": {"id": second["id"]},
+            },
+            "errors": [],
+        }
+        path = [[begun.question, "What is a loop?"], [second["id"], second["content"]]]
+        text = json.dumps(path, ensure_ascii=False, separators=(",", ":"))
+        assert record["snapshotDigest"] == hashlib.sha256(text.encode()).hexdigest()
+        assert re.fullmatch(r"canon_[0-9A-Z]{26}", record["id"])
+
+        moved = await change("TreeTransplant", node=second["id"], topic="Loops, elsewhere")
+        assert moved == {
+            "tree": {
+                "id": moved["tree"]["id"],
+                "topic": "Loops, elsewhere",
+                "transplantedFrom": {
+                    "sourceTree": {"id": begun.tree},
+                    "sourceNode": {"id": second["id"]},
+                    "sourceVersion": 1,
+                },
+            },
+            "errors": [],
+        }
+        assert moved["tree"]["id"] != begun.tree
+
+        slow = await caller.begin("[demo: fault=silence after=3]", begun.tree, second["id"])
+        cancelled = await change("RunCancel", run=slow.run)
+        assert cancelled["run"]["id"] == slow.run
+        assert cancelled["errors"] == []
+        last = (await way.follow(slow.run))[-1]
+        assert (last["__typename"], last["status"]) == ("RunFinished", "CANCELLED")
 
 
 @pytest.mark.parametrize(

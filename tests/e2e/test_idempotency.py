@@ -21,6 +21,7 @@ from tests.e2e.callers import (
     Ledger,
     command,
 )
+from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
 OTHER_CARD = CARD.replace(b"Nell", b"Nora")
@@ -96,13 +97,97 @@ async def tree_ask(owner: Caller) -> Send:
     return operation_of(owner, TREE_ASK, given, {"text": "Twice?"}, "TreeAsk")
 
 
-MUTATIONS = [card_import, embryo_create, embryo_activate, tree_create, tree_ask]
+async def answered(owner: Caller) -> tuple[str, str, str]:
+    """A tree with a question and its answer."""
+    begun = await owner.begin("Once?")
+    answer = (await owner.follow(begun.run))[-1]["node"]["id"]
+    return begun.tree, begun.question, answer
+
+
+async def node_continue(owner: Caller) -> Send:
+    _, _, answer = await answered(owner)
+    return operation_of(owner, TREE_CHANGES, {"node": answer}, {"other": 1}, "NodeContinue")
+
+
+async def node_edit(owner: Caller) -> Send:
+    _, question, _ = await answered(owner)
+    given = {"node": question, "text": "Once."}
+    return operation_of(owner, TREE_RULES, given, {"text": "Twice."}, "NodeEdit")
+
+
+async def node_cite(owner: Caller) -> Send:
+    _, question, answer = await answered(owner)
+    given = {"node": answer, "source": question, "target": {"start": 0, "end": 4}}
+    other = {"target": {"start": 0, "end": 2}}
+    return operation_of(owner, TREE_CHANGES, given, other, "NodeCite")
+
+
+async def path_canonize(owner: Caller) -> Send:
+    _, question, answer = await answered(owner)
+    given = {"endpoint": answer, "scope": "REALITY"}
+    return operation_of(owner, TREE_RULES, given, {"endpoint": question}, "PathCanonize")
+
+
+async def node_correct(owner: Caller) -> Send:
+    _, _, answer = await answered(owner)
+    await owner.ask(TREE_RULES, {"endpoint": answer, "scope": "REALITY"}, "PathCanonize")
+    given = {"node": answer, "text": "Once."}
+    return operation_of(owner, TREE_CHANGES, given, {"text": "Twice."}, "NodeCorrect")
+
+
+async def tree_transplant(owner: Caller) -> Send:
+    _, _, answer = await answered(owner)
+    given = {"node": answer, "topic": "Once"}
+    return operation_of(owner, TREE_RULES, given, {"topic": "Twice"}, "TreeTransplant")
+
+
+async def tree_prune(owner: Caller) -> Send:
+    tree, question, _ = await answered(owner)
+    await owner.ask(TREE_RULES, {"node": question, "text": "Dead?"}, "NodeEdit")
+    given = {"tree": tree, "dryRun": False}
+    return operation_of(owner, TREE_CHANGES, given, {"dryRun": True}, "TreePrune")
+
+
+MUTATIONS = [
+    card_import,
+    embryo_create,
+    embryo_activate,
+    tree_create,
+    tree_ask,
+    node_continue,
+    node_edit,
+    node_cite,
+    path_canonize,
+    node_correct,
+    tree_transplant,
+    tree_prune,
+]
+# What runs write comes when it comes.
+PEOPLES_NODES = "tree_nodes WHERE run_id IS NULL"
+# How many rows more a mutation makes, by table.
 MADE = {
-    "cardImport": "embryo_drafts",
-    "embryoCreate": "embryo_drafts",
-    "embryoActivate": "characters",
-    "treeCreate": "mirror_trees",
-    "treeAsk": "runs",
+    "cardImport": {"embryo_drafts": 1},
+    "embryoCreate": {"embryo_drafts": 1},
+    "embryoActivate": {"characters": 1},
+    "treeCreate": {"mirror_trees": 1},
+    "treeAsk": {"runs": 1, PEOPLES_NODES: 1},
+    "nodeContinue": {"runs": 1},
+    "nodeEdit": {PEOPLES_NODES: 1},
+    "nodeCite": {"citations": 1},
+    "pathCanonize": {"canonizations": 1},
+    "nodeCorrect": {PEOPLES_NODES: 1, "canonizations": 1},
+    "treeTransplant": {"mirror_trees": 1, "tree_transplants": 1},
+    "treePrune": {PEOPLES_NODES: -1},
+}
+# Which of them can be done again, and then make something else.
+REPEATABLE = {
+    "cardImport",
+    "embryoCreate",
+    "treeCreate",
+    "nodeEdit",
+    "nodeCite",
+    "nodeCorrect",
+    "treeTransplant",
 }
 
 
@@ -148,7 +233,7 @@ async def test_a_repeat_answers_as_the_first_time_and_does_nothing(
     first = await send(headers)
     name, payload = payload_of(first)
     assert payload["errors"] == []
-    if name == "treeAsk":
+    if "run" in payload:
         # What runs by itself must have come to rest before tables are compared.
         await owner.follow(payload["run"]["id"])
     before = await ledger.fingerprint()
@@ -156,11 +241,11 @@ async def test_a_repeat_answers_as_the_first_time_and_does_nothing(
         again = payload_of(await send(headers))[1]
         assert ids_of(again) == ids_of(payload) != {}
         assert again["errors"] == []
-        if name == "cardImport":
+        if name in REPEATABLE or name in ("pathCanonize", "treePrune"):
             assert again == payload
     assert await ledger.fingerprint() == before
     # Without a key, or with another one, it is done again where that makes sense.
-    if name in ("cardImport", "embryoCreate", "treeCreate"):
+    if name in REPEATABLE:
         for other in ({}, keyed()):
             assert ids_of(payload_of(await send(other))[1]) != ids_of(payload)
 
@@ -192,8 +277,8 @@ async def test_another_request_under_a_used_key_is_refused(
     """Rule I2."""
     send = await mutation(owner)
     headers = keyed()
-    name, first = payload_of(await send(headers))
-    if name == "treeAsk":
+    _, first = payload_of(await send(headers))
+    if "run" in first:
         await owner.follow(first["run"]["id"])
     before = await ledger.fingerprint()
     assert_reused(await send(headers, differently=True))
@@ -221,15 +306,14 @@ async def test_at_the_same_moment_it_is_done_once_and_all_answers_are_equal(
 ) -> None:
     send = await mutation(owner)
     headers = keyed()
-    tables = {name: await count(ledger, name) for name in set(MADE.values())}
+    tables = {name: await count(ledger, name) for made in MADE.values() for name in made}
     answers = await asyncio.gather(*(send(headers) for _ in range(6)))
     payloads = [payload_of(each)[1] for each in answers]
     assert [each["errors"] for each in payloads] == [[]] * 6
     assert [ids_of(each) for each in payloads] == [ids_of(payloads[0])] * 6
     made = MADE[payload_of(answers[0])[0]]
     assert {name: await count(ledger, name) for name in tables} == {
-        **tables,
-        made: tables[made] + 1,
+        name: number + made.get(name, 0) for name, number in tables.items()
     }
     kept = await ledger.value("SELECT count(*) FROM idempotency WHERE key = $1", *headers.values())
     assert kept == 1

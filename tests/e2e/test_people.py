@@ -11,9 +11,6 @@ import pytest
 
 from tests.conftest import ServerProcess
 from tests.e2e.callers import (
-    CHANGES,
-    CHECKLIST,
-    EMBRYO_ACTIVATE,
     EMBRYO_CREATE,
     PATIENCE,
     RUN_EVENTS,
@@ -26,6 +23,8 @@ from tests.e2e.callers import (
     dialled,
     numbers_of,
 )
+from tests.e2e.everything import PATHS, changes
+from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
 
 VIEWER = "{ viewer { user { name } roles } }"
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
@@ -72,25 +71,21 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
     character = await mine.create_character(name="Olga's")
     begun = await mine.begin("Mine?", await mine.create_tree(character))
     answer = (await mine.follow(begun.run))[-1]["node"]["id"]
-    # What no mutation makes yet comes from outside.
-    citation = "cite_" + "0" * 26
-    await ledger.run(
-        "INSERT INTO citations (id, node_id, target_kind, target_json, quote, source_id,"
-        " source_version) VALUES ($1, $2, 'text_range', '{}', 'Mine', $3, 1)",
-        citation,
-        answer,
-        begun.question,
+    place = {"source": begun.question, "target": {"start": 0, "end": 4}}
+    quoted = await mine.ask(TREE_CHANGES, {"node": answer, **place}, "NodeCite")
+    citation = quoted["nodeCite"]["citation"]["id"]
+    given = {"endpoint": answer, "scope": "REALITY"}
+    confirmed = await mine.ask(TREE_RULES, given, "PathCanonize")
+    canonization = confirmed["pathCanonize"]["canonization"]["id"]
+    given = {"node": answer, "topic": "Also mine"}
+    grown = await mine.ask(TREE_RULES, given, "TreeTransplant")
+    transplant = await ledger.value(
+        "SELECT id FROM tree_transplants WHERE new_tree_id = $1",
+        grown["treeTransplant"]["tree"]["id"],
     )
-    canonization = "canon_" + "0" * 26
-    await ledger.run(
-        "INSERT INTO canonizations (id, tree_id, scope, endpoint_node_id, path_length,"
-        " snapshot_digest, confirmed_by_user_id) VALUES ($1, $2, 'reality', $3, 2, 'x', $4)",
-        canonization,
-        begun.tree,
-        answer,
-        owner_id,
+    act = await ledger.value(
+        "SELECT id FROM audit_events WHERE actor_user_id = $1 LIMIT 1", owner_id
     )
-    act = await ledger.value("SELECT id FROM audit_events WHERE actor_user_id = $1", owner_id)
     seat = await ledger.value("SELECT id FROM runtime_seats WHERE character_id = $1", character)
     world.ids = {
         "EmbryoDraft": draft["embryoCreate"]["embryo"]["id"],
@@ -100,6 +95,8 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         "Run": begun.run,
         "Citation": citation,
         "Canonization": canonization,
+        "TreeTransplant": transplant,
+        "grown": grown["treeTransplant"]["tree"]["id"],
         "User": owner_id,
         "AuditEvent": act,
         "RuntimeSeat": seat,
@@ -116,6 +113,7 @@ KINDS = (
     "Run",
     "Citation",
     "Canonization",
+    "TreeTransplant",
     "User",
     "AuditEvent",
     "RuntimeSeat",
@@ -183,7 +181,7 @@ async def test_a_stranger_sees_nothing_of_it_by_any_root_field(world: World) -> 
     seen = await world.owner.ask(ROOTS, given)
     assert seen["character"] == {
         "name": "Olga's",
-        "trees": {"totalCount": 1},
+        "trees": {"totalCount": 2},
         "custodian": {"id": world.owner_id},
         "seat": {"epoch": 2},
     }
@@ -221,6 +219,8 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
         return [each["action"] for each in found["nodes"]]
 
     assert await actions(world.owner) == [
+        "tree_transplanted",
+        "path_canonized",
         "run_queued",
         "tree_created",
         "mirror_activated",
@@ -230,47 +230,13 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
     assert await actions(world.stranger) == []
     # Those of others too, whom other tests may have made.
     everything = await actions(world.auditor)
-    assert everything[-5:] == await actions(world.owner)
-
-
-def changes(world: World) -> dict[str, tuple[str, Json, str | None]]:
-    """Every mutation aimed at the owner's things."""
-    return {
-        "embryoActivate": (
-            EMBRYO_ACTIVATE,
-            {"id": world["EmbryoDraft"], "confirmed": CHECKLIST},
-            None,
-        ),
-        "treeCreate": (
-            TREE_ASK,
-            {"character": world["Character"], "topic": "Not mine"},
-            "TreeCreate",
-        ),
-        "treeAsk": (
-            TREE_ASK,
-            {"tree": world["MirrorTree"], "parent": world["TreeNode"], "text": "Not mine?"},
-            "TreeAsk",
-        ),
-        "answerRegenerate": (CHANGES, {"question": world["question"]}, "AnswerRegenerate"),
-        "nodeAdopt": (CHANGES, {"node": world["TreeNode"]}, "NodeAdopt"),
-        "runCancel": (CHANGES, {"run": world["Run"]}, "RunCancel"),
-    }
-
-
-PATHS = {
-    "embryoActivate": ["input", "embryoId"],
-    "treeCreate": ["input", "characterId"],
-    "treeAsk": ["input", "treeId"],
-    "answerRegenerate": ["input", "questionId"],
-    "nodeAdopt": ["input", "nodeId"],
-    "runCancel": ["input", "runId"],
-}
+    assert everything[-7:] == await actions(world.owner)
 
 
 async def test_a_stranger_changes_nothing_by_any_mutation(world: World, ledger: Ledger) -> None:
     before = await ledger.fingerprint()
     async with world.stranger.socket() as socket:
-        for name, (query, variables, operation) in changes(world).items():
+        for name, (query, variables, operation) in changes(world.ids).items():
             for ask in (world.stranger.ask, socket.ask):
                 payload = (await ask(query, variables, operation))[name]
                 (error,) = payload.pop("errors")
@@ -295,6 +261,64 @@ async def test_a_tree_of_ones_own_takes_no_parent_from_anothers(
     path = await other.ask(TREE_PAGE, {"id": tree, "node": world["TreeNode"]}, "TreePath")
     assert path["mirrorTree"]["path"] == []
     assert await ledger.fingerprint() == before
+
+
+async def test_a_stranger_sees_nothing_of_a_trees_shape(world: World) -> None:
+    given = {"tree": world["MirrorTree"], "node": world["TreeNode"]}
+    seen = await world.owner.ask(TREE_SHAPE, given)
+    tree, node = seen["mirrorTree"], seen["treeNode"]
+    shape = tree["outline"]["nodes"]
+    assert [each["id"] for each in shape] == [world["question"], world["TreeNode"]]
+    assert [each["isCanon"] and each["isAdopted"] for each in shape] == [True, True]
+    assert tree["roots"] == {"nodes": [{"id": world["question"]}], "totalCount": 1}
+    assert tree["transplants"] == {
+        "nodes": [
+            {
+                "id": world["TreeTransplant"],
+                "newTree": {"id": world["grown"]},
+                "sourceNode": {"id": world["TreeNode"]},
+            }
+        ],
+        "totalCount": 1,
+    }
+    canon = {"id": world["Canonization"], "isIntact": True, "corrects": None}
+    assert tree["canonizations"] == {"nodes": [canon], "totalCount": 1}
+    assert tree["lastSeq"] == 7
+    assert node == {
+        "versions": NOTHING,
+        "siblings": {"nodes": [{"id": world["TreeNode"]}], "totalCount": 1},
+        "citations": [{"quote": "Mine", "newestSource": None}],
+    }
+    for person in (world.stranger, world.auditor):
+        async with person.socket() as socket:
+            for ask in (person.ask, socket.ask):
+                assert await ask(TREE_SHAPE, given) == {"mirrorTree": None, "treeNode": None}
+
+
+async def test_a_stranger_watches_no_tree(world: World) -> None:
+    given = {"tree": world["MirrorTree"], "after": 0}
+    async with world.owner.stream(TREE_EVENTS, given) as stream:
+        events = [(await anext(stream))["data"]["treeEvents"] for _ in range(7)]
+    assert [(each["seq"], each["type"]) for each in events] == [
+        (1, "NODE_PLANTED"),
+        (2, "NODE_PLANTED"),
+        (3, "NODE_FINISHED"),
+        (4, "ENTRY_MOVED"),
+        (5, "NODE_CITED"),
+        (6, "PATH_CANONIZED"),
+        (7, "TREE_TRANSPLANTED"),
+    ]
+    nodes = [world["question"], *[world["TreeNode"]] * 6]
+    assert [(each["nodeId"], each["node"]["id"]) for each in events] == [(n, n) for n in nodes]
+    assert {each["tree"]["id"] for each in events} == {world["MirrorTree"]}
+    for person in (world.stranger, world.auditor):
+        async with person.socket() as socket:
+            operation = await socket.start(TREE_EVENTS, given)
+            assert [result async for result in operation] == []
+        async with person.stream(TREE_EVENTS, given) as stream:
+            (over_stream,) = [result async for result in stream]
+        for errors in (over_stream["errors"], operation.errors):
+            assert [each["extensions"]["code"] for each in errors] == ["NOT_FOUND"]
 
 
 async def test_a_stranger_follows_no_run(world: World) -> None:
@@ -334,8 +358,9 @@ async def test_nobody_is_let_in_and_changes_nothing(
         ("{ __typename }", {}, None),
         ("{", {}, None),
         (RUN_EVENTS, {"run": world["Run"]}, None),
+        (TREE_EVENTS, {"tree": world["MirrorTree"]}, None),
         (EMBRYO_CREATE, {"identity": {"name": "X"}}, None),
-        *changes(world).values(),
+        *changes(world.ids).values(),
     ]
     for query, variables, operation in requests:
         for accept in ("application/json", "text/event-stream"):

@@ -46,6 +46,54 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
         "answerRegenerate(input: { questionId: $value })",
         ["input", "questionId"],
     ),
+    "nodeContinue": ("nodeContinue(input: { nodeId: $value })", ["input", "nodeId"]),
+    "nodeEdit nodeId": ('nodeEdit(input: { nodeId: $value, text: "x" })', ["input", "nodeId"]),
+    "nodeEdit text": ('nodeEdit(input: { nodeId: "node_1", text: $value })', ["input", "text"]),
+    "nodeCorrect nodeId": (
+        'nodeCorrect(input: { nodeId: $value, text: "x" })',
+        ["input", "nodeId"],
+    ),
+    "nodeCorrect text": (
+        'nodeCorrect(input: { nodeId: "node_1", text: $value })',
+        ["input", "text"],
+    ),
+    "nodeCite nodeId": (
+        'nodeCite(input: { nodeId: $value, sourceId: "x", target: {} })',
+        ["input", "nodeId"],
+    ),
+    "nodeCite sourceId": (
+        'nodeCite(input: { nodeId: "node_1", sourceId: $value, target: {} })',
+        ["input", "sourceId"],
+    ),
+    "nodeCite quote": (
+        'nodeCite(input: { nodeId: "node_1", sourceId: "x", target: {}, quote: $value })',
+        ["input", "quote"],
+    ),
+    "nodeCite target": (
+        'nodeCite(input: { nodeId: "node_1", sourceId: "x", target: { start: [$value] } })',
+        ["input", "target", "start", "0"],
+    ),
+    "pathCanonize endpointId": (
+        "pathCanonize(input: { endpointId: $value, scope: REALITY })",
+        ["input", "endpointId"],
+    ),
+    "pathCanonize worldId": (
+        'pathCanonize(input: { endpointId: "node_1", scope: WORLD, worldId: $value })',
+        ["input", "worldId"],
+    ),
+    "treeTransplant nodeId": (
+        'treeTransplant(input: { nodeId: $value, topic: "x" })',
+        ["input", "nodeId"],
+    ),
+    "treeTransplant topic": (
+        'treeTransplant(input: { nodeId: "node_1", topic: $value })',
+        ["input", "topic"],
+    ),
+    "treePrune treeId": ("treePrune(input: { treeId: $value })", ["input", "treeId"]),
+    "treePrune keep": (
+        'treePrune(input: { treeId: "tree_1", keep: ["node_1", $value] })',
+        ["input", "keep", "1"],
+    ),
     "runCancel": ("runCancel(input: { runId: $value })", ["input", "runId"]),
     "embryoActivate embryoId": (
         "embryoActivate(input: { embryoId: $value, confirmed: [] })",
@@ -91,7 +139,8 @@ async def untouched(caller: Caller, ledger: Ledger) -> dict[str, str]:
 def change(name: str) -> str:
     """A mutation with the variable `value`, of the type that its place takes."""
     field, place = CHANGES[name]
-    kind = "ID!" if place[-1].endswith("Id") else "String!"
+    is_id = place[-1].endswith("Id") or "keep" in place
+    kind = "ID!" if is_id else "String!"
     return f"mutation ($value: {kind}) {{ changed: {field} {{ errors {{ code path }} }} }}"
 
 
@@ -326,8 +375,41 @@ async def test_a_huge_text_that_is_to_be_kept_is_refused(
     assert await ledger.fingerprint() == untouched
 
 
-def test_no_argument_takes_a_date_or_json() -> None:
-    """Rule T47. One that does needs tests here: of extreme dates, of NaN and U+0000 within."""
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"start": 10**30, "end": 10**31},
+        {"start": -1, "end": 2},
+        {"start": 2**63, "end": 2**63 + 1},
+        {"start": 0.5, "end": 1},
+        {"start": True, "end": 2},
+        {"start": None, "end": 2},
+        {"start": "0", "end": 2},
+        [0, 2],
+        "0-2",
+        5,
+    ],
+    ids=str,
+)
+async def test_a_place_that_is_no_place_is_told_so(
+    caller: Caller, ledger: Ledger, untouched: dict[str, str], target: Any
+) -> None:
+    """Rule T47. The one argument that is JSON."""
+    query = """
+    mutation ($node: ID!, $target: JSON!) {
+      nodeCite(input: { nodeId: $node, sourceId: $node, target: $target }) { errors { code path } }
+    }
+    """
+    begun = await ledger.value("SELECT id FROM tree_nodes LIMIT 1")
+    payload = (await caller.ask(query, {"node": begun, "target": target}))["nodeCite"]
+    (error,) = payload["errors"]
+    assert error["code"] == "BAD_TARGET"
+    assert error["path"][:2] == ["input", "target"]
+    assert await ledger.fingerprint() == untouched
+
+
+def test_no_argument_takes_a_date_and_one_takes_json() -> None:
+    """Rule T47. One that takes a date needs tests here: of extreme ones."""
     types = schema._schema.type_map.values()
     arguments = [
         argument
@@ -347,4 +429,6 @@ def test_no_argument_takes_a_date_or_json() -> None:
         for named in (get_named_type(each.type) for each in (*arguments, *fields))
         if isinstance(named, GraphQLScalarType)
     }
-    assert scalars == {"Boolean", "ID", "Int", "String", "Upload"}
+    assert scalars == {"Boolean", "ID", "Int", "JSON", "String", "Upload"}
+    takers = [each for each in fields if get_named_type(each.type).name == "JSON"]
+    assert len(takers) == 1

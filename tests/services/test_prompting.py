@@ -6,7 +6,7 @@ from typing import Any
 from db.enums import CharacterStatus, NodeStatus, NodeType, Origin, Realm
 from db.tables import Character, TreeNode
 from services.providers import Message
-from services.runs.prompting import build_messages, character_sheet, expand_names
+from services.runs.prompting import GO_ON, build_messages, character_sheet, expand_names
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -73,8 +73,28 @@ def test_a_nickname_is_what_the_character_is_called() -> None:
 
 
 def test_empty_answers_are_left_out() -> None:
-    path = [node(NodeType.QUESTION, "?"), node(NodeType.CANDIDATE_ANSWER, "")]
-    assert [each.role for each in build_messages(character(), path, "Ada")] == ["system", "user"]
+    path = [
+        node(NodeType.QUESTION, "?"),
+        node(NodeType.CANDIDATE_ANSWER, ""),
+        node(NodeType.QUESTION, "!"),
+    ]
+    messages = build_messages(character(), path, "Ada")
+    assert [(each.role, each.text) for each in messages[1:]] == [("user", "?"), ("user", "!")]
+
+
+def test_a_talk_that_ends_with_an_answer_is_gone_on_from() -> None:
+    path = [
+        node(NodeType.QUESTION, "May I pass?"),
+        node(NodeType.CANDIDATE_ANSWER, "No."),
+        node(NodeType.CONTINUED_THOUGHT, "Or perhaps, {{user}}?"),
+    ]
+    messages = build_messages(character(), path, "Ada")
+    assert messages[1:] == (
+        Message("user", "May I pass?"),
+        Message("assistant", "No."),
+        Message("assistant", "Or perhaps, Ada?"),
+        Message("user", GO_ON),
+    )
 
 
 def test_names_with_backslashes_are_put_in_as_they_are() -> None:

@@ -633,6 +633,23 @@ async def test_the_demo_quotes_the_user_and_the_sheet() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("[Go on from where you stopped.]", ""),
+        (" [Go on.]\n", ""),
+        ("[demo: length=50] [Go on.]", ""),
+        ("Wait [for it].", "“Wait [for it].”"),
+        ("[Softly] Who are you?", "“[Softly] Who are you?”"),
+    ],
+)
+async def test_the_demo_does_not_quote_a_remark_in_brackets(said: str, quote: str) -> None:
+    text = joined(await read(demo(), asking(said)))
+    assert text.startswith(quote)
+    assert ("“" in text, "Go on" in text) == (bool(quote), False)
+
+
+@pytest.mark.asyncio
 async def test_the_demo_is_repeatable_and_follows_its_seed() -> None:
     first, again, other = [await read(demo(), replace(HELLO, seed=seed)) for seed in (1, 1, 2)]
     assert first == again

@@ -1,4 +1,4 @@
-"""Mirror trees: conversation trees, their nodes, citations and canon records."""
+"""What trees are made of: nodes, citations, canon records, transplants, events, outlines."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import strawberry
 from strawberry.scalars import JSON
 
-from db.enums import CitationTarget, NodeStatus, NodeType, Realm, TreeStatus
+from db.enums import CitationTarget, NodeStatus, NodeType, Realm, TreeEventType, TreeStatus
 from resolvers import mirrors as resolve
 from schema.accounts import User
 from schema.base import (
     Connection,
     Node,
-    Payload,
     described,
-    described_input,
     enum,
     field,
-    mutation,
     relation,
-    root_row,
     row_type,
 )
 from schema.characters import Character
@@ -58,11 +54,23 @@ enum(
     MEDIA_TIME_RANGE="A stretch of sound or video.",
 )
 
+enum(
+    TreeEventType,
+    NODE_PLANTED="A node has come: a question, a version, or the bud of an answer.",
+    NODE_FINISHED="An answer has got its final text.",
+    ENTRY_MOVED="The talk continues from another node.",
+    PATH_CANONIZED="The path to the node was made canon.",
+    NODE_CITED="The node quotes one place more.",
+    TREE_TRANSPLANTED="Another tree goes on from the node.",
+    TREE_PRUNED="Dead branches were removed; read the tree anew.",
+)
+
 if TYPE_CHECKING:
     from schema.runs import Run
 
 LazyRun = Annotated["Run", strawberry.lazy("schema.runs")]
 LazyMirrorTree = Annotated["MirrorTree", strawberry.lazy("schema.mirrors")]
+LazyCanonization = Annotated["Canonization", strawberry.lazy("schema.mirrors")]
 LazyTreeNode = Annotated["TreeNode", strawberry.lazy("schema.mirrors")]
 
 
@@ -79,6 +87,11 @@ class Citation(Node):
     source_version: int | None = field("Which version of the source is quoted.")
     source: LazyTreeNode | None = relation(
         resolve.sources_of_citations, "The quoted node, where a node is quoted."
+    )
+    newest_source: LazyTreeNode | None = relation(
+        resolve.newest_sources_of_citations,
+        "The last version of the quoted node, where it was edited or corrected since; the quote "
+        "itself stays as it was.",
     )
     created_at: datetime = field("When it was quoted.")
 
@@ -111,6 +124,12 @@ class TreeNode(Node):
     supersedes: LazyTreeNode | None = relation(
         resolve.superseded_of_nodes, "The node it was made from by editing."
     )
+    versions: Connection[LazyTreeNode] = relation(
+        resolve.versions_of_nodes, "Nodes that were made from it by editing, oldest first."
+    )
+    siblings: Connection[LazyTreeNode] = relation(
+        resolve.siblings_of_nodes, "All nodes below the same parent, itself too, oldest first."
+    )
     run: LazyRun | None = relation(resolve.runs_of_nodes, "The run it was written in.")
     is_working_entry: bool = relation(
         resolve.working_entry_flags_of_nodes, "Whether the talk continues here."
@@ -129,7 +148,57 @@ class Canonization(Node):
         resolve.endpoints_of_canonizations, "The last node of the path."
     )
     confirmed_by: User | None = relation(resolve.confirmers_of_canonizations, "Who confirmed it.")
+    corrects: LazyCanonization | None = relation(
+        resolve.corrected_of_canonizations, "The record that this one puts right."
+    )
+    is_intact: bool = relation(
+        resolve.intact_flags_of_canonizations,
+        "Whether the path still has the length and the texts that were confirmed.",
+    )
     tree: LazyMirrorTree | None = relation(resolve.trees_of_nodes, "The tree.")
+
+
+@row_type
+class TreeTransplant(Node):
+    """That a tree goes on from a node of another one."""
+
+    source_version: int = field("Which version of the node.")
+    created_at: datetime = field("When.")
+    source_tree: LazyMirrorTree | None = relation(
+        resolve.source_trees_of_transplants, "The tree it comes from."
+    )
+    source_node: TreeNode | None = relation(
+        resolve.source_nodes_of_transplants, "The node it goes on from."
+    )
+    new_tree: LazyMirrorTree | None = relation(
+        resolve.new_trees_of_transplants, "The tree that grew."
+    )
+
+
+@described
+class OutlineNode:
+    """A node of a drawing."""
+
+    id: strawberry.ID = field("Id of the node.")
+    parent_id: strawberry.ID | None = field("The node above it in the drawing.")
+    depth: int = field("Its level in the tree; the root's is 1.")
+    node_type: NodeType = field("What it is.")
+    status: NodeStatus = field("How final its text is.")
+    label: str = field("The first 80 characters of its text.")
+    child_count: int = field("How many nodes stand directly below it in the tree.")
+    collapsed: int = field("How many nodes between it and its parent are left out.")
+    is_adopted: bool = field("Whether it is on the path to the working entry.")
+    is_canon: bool = field("Whether it is on a path that was made canon, in any scope.")
+    supersedes_id: strawberry.ID | None = field("The node it was made from by editing.")
+    created_at: datetime = field("When it was planted.")
+
+
+@described
+class TreeOutline:
+    """The shape of a tree, for drawing."""
+
+    nodes: list[OutlineNode] = field("Level by level, oldest first, 5,000 at most.")
+    is_truncated: bool = field("Whether there are more than are shown.")
 
 
 @row_type
@@ -141,6 +210,7 @@ class MirrorTree(Node):
     status: TreeStatus = field("Whether it can grow.")
     created_at: datetime = field("When it was begun.")
     version: int = field("Counts its changes, from 1.")
+    last_seq: int = field("Number of its last event: give it to treeEvents as after.")
     character: Character | None = relation(
         resolve.characters_of_trees, "Whom the conversation is with."
     )
@@ -163,104 +233,34 @@ class MirrorTree(Node):
         "The union of the canonized paths in one scope, oldest node first, 10,000 at most.",
         arguments={"scope": "Which realm's canon."},
     )
-
-
-@described_input
-class TreeCreateInput:
-    """A conversation to begin."""
-
-    character_id: strawberry.ID = field("Whom to talk with.")
-    topic: str = field("What it is about, 500 characters at most.")
-    realm: Realm = field("The realm that its nodes get.", default=Realm.REALITY)
-
-
-@described
-class TreeCreatePayload(Payload):
-    """The new tree."""
-
-    tree: MirrorTree | None = field("The tree.")
-
-
-@described_input
-class TreeAskInput:
-    """A question."""
-
-    tree_id: strawberry.ID = field("The tree to ask in.")
-    parent_id: strawberry.ID | None = field(
-        "The adopted answer under which the question stands; null for the first one.", default=None
+    roots: Connection[TreeNode] = relation(
+        resolve.roots_of_trees, "The nodes without a parent: the first question and its versions."
     )
-    text: str = field("The question.")
-
-
-@described
-class TreeAskPayload(Payload):
-    """The question, and the run that answers it."""
-
-    question: TreeNode | None = field("The new question.")
-    run: LazyRun | None = field("Queued already; follow it with runEvents.")
-
-
-@described_input
-class AnswerRegenerateInput:
-    """A question that is to get one more answer."""
-
-    question_id: strawberry.ID = field("The question.")
-
-
-@described
-class AnswerRegeneratePayload(Payload):
-    """The run that writes one more answer."""
-
-    run: LazyRun | None = field("Queued already; follow it with runEvents.")
-
-
-@described_input
-class NodeAdoptInput:
-    """An answer to go on from."""
-
-    node_id: strawberry.ID = field("A finished answer.")
-
-
-@described
-class NodeAdoptPayload(Payload):
-    """The tree with its new working entry."""
-
-    tree: MirrorTree | None = field("The tree.")
-
-
-@strawberry.type
-class MirrorQuery:
-    """Root fields about mirror trees."""
-
-    mirror_tree: MirrorTree | None = root_row(resolve.tree_by_id, "One mirror tree.")
-    tree_node: TreeNode | None = root_row(resolve.node_by_id, "One node of a mirror tree.")
-
-
-@strawberry.type
-class MirrorMutation:
-    """Changes to mirror trees."""
-
-    tree_create: TreeCreatePayload = mutation(
-        resolve.create_tree,
-        input=TreeCreateInput,
-        payload=TreeCreatePayload,
-        description="Begin a conversation with a character.",
+    outline: TreeOutline = relation(
+        resolve.outlines_of_trees,
+        "Its shape for drawing: light nodes without texts.",
+        arguments={
+            "max_depth": "How many levels: 10,000 at most, and unless said otherwise.",
+            "collapse_chains": "Leave out nodes in the middle of lines that do not branch.",
+        },
     )
-    tree_ask: TreeAskPayload = mutation(
-        resolve.ask_tree,
-        input=TreeAskInput,
-        payload=TreeAskPayload,
-        description="Ask a question and start the run that answers it.",
+    transplanted_from: TreeTransplant | None = relation(
+        resolve.origins_of_trees, "Where it grew from; null for a tree begun by itself."
     )
-    answer_regenerate: AnswerRegeneratePayload = mutation(
-        resolve.regenerate_answer,
-        input=AnswerRegenerateInput,
-        payload=AnswerRegeneratePayload,
-        description="Start a run for one more answer; the earlier answers stay.",
+    transplants: Connection[TreeTransplant] = relation(
+        resolve.transplants_of_trees, "Trees that grew from it, oldest first."
     )
-    node_adopt: NodeAdoptPayload = mutation(
-        resolve.adopt_node,
-        input=NodeAdoptInput,
-        payload=NodeAdoptPayload,
-        description="Continue from another answer; canon is not touched.",
+
+
+@row_type
+class TreeEvent:
+    """That something has changed in a tree."""
+
+    seq: int = field("Counts the tree's events from 1, without gaps.")
+    type: TreeEventType = field("What has changed.")
+    node_id: strawberry.ID | None = field("Id of the node that it is about.")
+    created_at: datetime = field("When.")
+    tree: LazyMirrorTree | None = relation(resolve.trees_of_nodes, "The tree as it is now.")
+    node: TreeNode | None = relation(
+        resolve.nodes_of_events, "The node as it is now; null when it was pruned."
     )
