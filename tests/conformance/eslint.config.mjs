@@ -5,11 +5,19 @@ import graphql from "@graphql-eslint/eslint-plugin";
 const schema = fileURLToPath(new URL("../../schema/schema.graphql", import.meta.url));
 
 // Types that are no things of their own: they live within the one that holds them, and no client keeps them by an id.
-const values = ["CardWarning", "ChecklistPoint", "RunError", "UserError"];
+const values = ["CardWarning", "ChecklistPoint", "RunError", "TreeOutline", "UserError"];
 // The account that asks has an id; who asks may be nobody.
 const viewer = ["Viewer"];
-// Known by their run and `seq`, which rises within it.
-const events = ["PhaseFinished", "PhaseStarted", "RunFinished", "RunStarted", "RunWarning", "TextDelta"];
+// Known by their run or tree and `seq`, which rises within it.
+const events = [
+  "PhaseFinished",
+  "PhaseStarted",
+  "RunFinished",
+  "RunStarted",
+  "RunWarning",
+  "TextDelta",
+  "TreeEvent",
+];
 
 export default [
   {
