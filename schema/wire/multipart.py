@@ -17,8 +17,7 @@ from schema.wire.connections import Connections
 from schema.wire.errors import RequestError
 from schema.wire.execution import Caller, Response
 from schema.wire.racing import EndedEarly, race
-from schema.wire.sse import SIGNED_OUT
-from schema.wire.streams import Stream, heartbeat, left
+from schema.wire.streams import SIGNED_OUT, Stream, heartbeat, left
 
 _HEADERS = {
     # The boundary goes without quotes: gql reads it in no other way.

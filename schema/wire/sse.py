@@ -16,10 +16,10 @@ import orjson
 from starlette.types import Receive, Send
 
 from schema.wire.connections import Connections
-from schema.wire.errors import Refused, RequestError, error_body
+from schema.wire.errors import Refused, RequestError
 from schema.wire.execution import Caller, OperationContext, Operations, Prepared, Response
 from schema.wire.racing import EndedEarly, race
-from schema.wire.streams import Stream, heartbeat, left
+from schema.wire.streams import SIGNED_OUT, Stream, heartbeat, left
 
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -31,8 +31,6 @@ _COMMENT = b":\n\n"
 
 # How long a reservation waits for its stream.
 RESERVATION_SECONDS = 30.0
-
-SIGNED_OUT = error_body("UNAUTHENTICATED", "Your sign-in has ended: sign in again.")
 
 
 def _event(name: str, value: Any = None) -> bytes:

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 
 from starlette.types import Receive, Send
 
+from schema.wire.errors import error_body
+
+# What a stream says last when the sign-in that opened it has ended.
+SIGNED_OUT = error_body("UNAUTHENTICATED", "Your sign-in has ended: sign in again.")
+
 
 class Stream:
     """The body of a response, written piece by piece. Writing waits while the client is slow."""
