@@ -28,13 +28,13 @@ from schema.wire.execution import (
     Response,
     SignIn,
 )
-from schema.wire.multipart import stream_parts
+from schema.wire.multipart import PARTS
 from schema.wire.negotiation import EVENT_STREAM, JSON, MULTIPART, RESPONSE_JSON, accepted
 from schema.wire.origins import is_known_origin, require_preflight
 from schema.wire.racing import EndedEarly, race
 from schema.wire.requests import OperationRequest, request_of
-from schema.wire.sse import Reservations, stream_events
-from schema.wire.streams import left
+from schema.wire.sse import DISTINCT, Reservations
+from schema.wire.streams import left, send_stream
 from schema.wire.websocket import SocketTimes, refuse_handshake, serve_socket
 
 STREAM_TOKEN_HEADER = "x-graphql-event-stream-token"
@@ -223,16 +223,17 @@ class _Exchange:
         headers: Mapping[str, str],
         caller: Caller,
     ) -> None:
-        serve = stream_events if self._accept.stream() == EVENT_STREAM else stream_parts
-        await serve(
-            self._receive,
-            self._send,
-            caller,
-            responses,
-            headers,
-            self._endpoint.connections,
-            self._settings.heartbeat_seconds,
-        )
+        is_sse = self._accept.stream() == EVENT_STREAM
+        with self._endpoint.connections.open("sse" if is_sse else "multipart"):
+            await send_stream(
+                self._receive,
+                self._send,
+                caller,
+                responses,
+                DISTINCT if is_sse else PARTS,
+                headers,
+                self._settings.heartbeat_seconds,
+            )
 
     async def _execute_batch(self, given: list[Any], caller: Caller) -> None:
         """Answer several operations, one after another, each in a context of its own."""

@@ -6,18 +6,12 @@ that end the whole stream stand beside a null payload.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import Any
 
 import orjson
-from starlette.types import Receive, Send
 
-from schema.wire.connections import Connections
-from schema.wire.errors import RequestError
-from schema.wire.execution import Caller, Response
-from schema.wire.racing import EndedEarly, race
-from schema.wire.streams import SIGNED_OUT, Stream, heartbeat, left
+from schema.wire.execution import Response
+from schema.wire.streams import Framing
 
 _HEADERS = {
     # The boundary goes without quotes: gql reads it in no other way.
@@ -34,43 +28,9 @@ def _part(value: Any) -> bytes:
     return b"\r\ncontent-type: application/json\r\n\r\n" + orjson.dumps(value) + _DELIMITER
 
 
-def _enveloped(response: Response) -> dict[str, Any]:
-    return {"payload": response} if "data" in response else {"payload": None, **response}
+def _frame(response: Response) -> bytes:
+    is_response = "data" in response
+    return _part({"payload": response} if is_response else {"payload": None, **response})
 
 
-async def stream_parts(
-    receive: Receive,
-    send: Send,
-    caller: Caller,
-    responses: AsyncGenerator[Response, None],
-    headers: Mapping[str, str],
-    connections: Connections,
-    heartbeat_seconds: float,
-) -> None:
-    """Send the responses of one subscription as parts."""
-    with connections.open("multipart"):
-        stream = Stream(send)
-        await stream.begin({**_HEADERS, **headers})
-        await stream.write(_DELIMITER)
-
-        async def pump() -> None:
-            async with aclosing(responses):
-                try:
-                    async for response in responses:
-                        await stream.write(_part(_enveloped(response)))
-                except RequestError as error:
-                    await stream.write(_part({"payload": None, "errors": error.errors}))
-
-        try:
-            await race(
-                pump(),
-                gone=left(receive),
-                silence=heartbeat(stream, _part({}), heartbeat_seconds),
-                signed_out=caller.signed_out(),
-            )
-        except EndedEarly as early:
-            if early.reason == "gone":
-                return
-            await stream.write(_part({"payload": None, "errors": [SIGNED_OUT]}))
-        await stream.write(_END)
-        await stream.end()
+PARTS = Framing(headers=_HEADERS, opening=_DELIMITER, frame=_frame, beat=_part({}), ending=_END)

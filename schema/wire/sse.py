@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -19,7 +19,7 @@ from schema.wire.connections import Connections
 from schema.wire.errors import Refused, RequestError
 from schema.wire.execution import Caller, OperationContext, Operations, Prepared, Response
 from schema.wire.racing import EndedEarly, race
-from schema.wire.streams import SIGNED_OUT, Stream, heartbeat, left
+from schema.wire.streams import SIGNED_OUT, Framing, Stream, heartbeat, left
 
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -39,42 +39,14 @@ def _event(name: str, value: Any = None) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
-async def stream_events(
-    receive: Receive,
-    send: Send,
-    caller: Caller,
-    responses: AsyncGenerator[Response, None],
-    headers: Mapping[str, str],
-    connections: Connections,
-    heartbeat_seconds: float,
-) -> None:
-    """Send the responses of one operation as `next` events, then `complete`."""
-    with connections.open("sse"):
-        stream = Stream(send)
-        await stream.begin({**_HEADERS, **headers})
-        await stream.write(_COMMENT)  # some browsers tell of the opening only then
-
-        async def pump() -> None:
-            async with aclosing(responses):
-                try:
-                    async for response in responses:
-                        await stream.write(_event("next", response))
-                except RequestError as error:
-                    await stream.write(_event("next", {"errors": error.errors}))
-
-        try:
-            await race(
-                pump(),
-                gone=left(receive),
-                silence=heartbeat(stream, _COMMENT, heartbeat_seconds),
-                signed_out=caller.signed_out(),
-            )
-        except EndedEarly as early:
-            if early.reason == "gone":
-                return
-            await stream.write(_event("next", {"errors": [SIGNED_OUT]}))
-        await stream.write(_event("complete"))
-        await stream.end()
+# One stream for one operation. Some browsers tell of the opening only when something has come.
+DISTINCT = Framing(
+    headers=_HEADERS,
+    opening=_COMMENT,
+    frame=lambda response: _event("next", response),
+    beat=_COMMENT,
+    ending=_event("complete"),
+)
 
 
 class Reservation:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
 
 from starlette.types import Receive, Send
 
-from schema.wire.errors import error_body
+from schema.wire.errors import RequestError, error_body
+from schema.wire.execution import Caller, Response
+from schema.wire.racing import EndedEarly, race
 
 # What a stream says last when the sign-in that opened it has ended.
 SIGNED_OUT = error_body("UNAUTHENTICATED", "Your sign-in has ended: sign in again.")
@@ -44,3 +48,54 @@ async def heartbeat(stream: Stream, beat: bytes, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
         await stream.write(beat)
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How one protocol writes the stream of one operation."""
+
+    headers: Mapping[str, str]
+    opening: bytes
+    # A response, or one that has errors and no data.
+    frame: Callable[[Response], bytes]
+    beat: bytes
+    ending: bytes
+
+
+async def send_stream(
+    receive: Receive,
+    send: Send,
+    caller: Caller,
+    responses: AsyncGenerator[Response, None],
+    framing: Framing,
+    headers: Mapping[str, str],
+    heartbeat_seconds: float,
+) -> None:
+    """Send the responses of one operation as they come, until they end, the client leaves, or its
+    sign-in ends.
+    """
+    stream = Stream(send)
+    await stream.begin({**framing.headers, **headers})
+    await stream.write(framing.opening)
+
+    async def pump() -> None:
+        async with aclosing(responses):
+            try:
+                async for response in responses:
+                    await stream.write(framing.frame(response))
+            except RequestError as error:
+                await stream.write(framing.frame({"errors": error.errors}))
+
+    try:
+        await race(
+            pump(),
+            gone=left(receive),
+            silence=heartbeat(stream, framing.beat, heartbeat_seconds),
+            signed_out=caller.signed_out(),
+        )
+    except EndedEarly as early:
+        if early.reason == "gone":
+            return
+        await stream.write(framing.frame({"errors": [SIGNED_OUT]}))
+    await stream.write(framing.ending)
+    await stream.end()
