@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import schemathesis
-from graphql import GraphQLSchema
+from graphql import GraphQLSchema, NameNode, ObjectFieldNode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_graphql import Mode, mutations, nodes, queries
@@ -24,8 +24,28 @@ from schema.root import schema as product
 from tests.conftest import ServerProcess
 
 SCHEMA: GraphQLSchema = product._schema
-# Upload is the only scalar of ours that is taken in; what is no file is refused by its own words.
-SCALARS = {"Upload": st.text(max_size=5).map(nodes.String)}
+# The scalars of ours that are taken in. What is no file is refused by its own words; places that a
+# node quotes are JSON.
+PLACES = st.recursive(
+    st.just(nodes.Null)
+    | st.booleans().map(nodes.Boolean)
+    | st.integers(-(2**70), 2**70).map(nodes.Int)
+    | st.floats(allow_nan=False, allow_infinity=False).map(nodes.Float)
+    | st.text(max_size=5).map(nodes.String),
+    lambda below: (
+        st.lists(below, max_size=3).map(nodes.List)
+        | st.dictionaries(st.sampled_from(["start", "end", "x", "page"]), below, max_size=3).map(
+            lambda given: nodes.Object(
+                [
+                    ObjectFieldNode(name=NameNode(value=name), value=value)
+                    for name, value in given.items()
+                ]
+            )
+        )
+    ),
+    max_leaves=5,
+)
+SCALARS = {"Upload": st.text(max_size=5).map(nodes.String), "JSON": PLACES}
 
 usual = settings(
     max_examples=150,
@@ -194,7 +214,7 @@ def test_bodies_of_any_kind_are_taken_or_refused(send: Sender) -> None:
 def test_schemathesis_finds_nothing_but_errors_of_the_client(
     server: ServerProcess, send: Sender
 ) -> None:
-    for name, strategy in {"DateTime": nodes.String, "JSON": nodes.String, **SCALARS}.items():
+    for name, strategy in {"DateTime": nodes.String, **SCALARS}.items():
         made = strategy if isinstance(strategy, st.SearchStrategy) else st.text().map(strategy)
         schemathesis.graphql.scalar(name, made)
     found = schemathesis.graphql.from_url(server.url)

@@ -10,7 +10,7 @@ TREE_CHANGES = """
 mutation NodeContinue($node: ID!) {
   nodeContinue(input: { nodeId: $node }) { run { id status } errors { code message path } }
 }
-mutation NodeCite($node: ID!, $source: String!, $target: JSON!) {
+mutation NodeCite($node: ID!, $source: ID!, $target: JSON!) {
   nodeCite(input: { nodeId: $node, sourceId: $source, target: $target }) {
     citation { id targetKind target quote sourceId sourceVersion source { id } }
     errors { code message path }
