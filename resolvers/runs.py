@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+from db.enums import TextChannel
 from db.paging import Page, PageRequest
 from db.tables import Character, Run, TreeNode
 from resolvers.context import Context
 from services import runs as service
 from services.access import find_row
 from services.errors import Invalid
-from services.runs import Event
+from services.runs import Event, StreamOpening
 
 
 async def run_by_id(context: Context, id: str) -> Run | None:
@@ -41,7 +42,9 @@ async def nodes_of_runs(context: Context, runs: Sequence[Run]) -> list[TreeNode 
     return await context.many(TreeNode, [each.node_id for each in runs])
 
 
-async def runs_of_events(context: Context, events: Sequence[Event]) -> list[Run | None]:
+async def runs_of_events(
+    context: Context, events: Sequence[Event | StreamOpening]
+) -> list[Run | None]:
     """The run of each event."""
     return await context.many(Run, [each.run_id for each in events])
 
@@ -51,6 +54,15 @@ async def nodes_of_events(context: Context, events: Sequence[Event]) -> list[Tre
     return await context.many(TreeNode, [each.payload.get("node_id") for each in events])
 
 
+async def texts_of_openings(
+    context: Context, openings: Sequence[StreamOpening], *, channel: TextChannel = TextChannel.TEXT
+) -> list[str]:
+    """The text before the first event of each stream."""
+    places = [(each.run_id, each.seq) for each in openings]
+    async with context.reading() as reading:
+        return await service.texts_until(reading, context.viewer, places, channel)
+
+
 async def cancel_run(context: Context, input: Any) -> dict[str, Any]:
     """Stop a run on purpose."""
     async with context.writing() as change:
@@ -58,7 +70,9 @@ async def cancel_run(context: Context, input: Any) -> dict[str, Any]:
         return change.answer(run=run)
 
 
-def run_events(context: Context, run_id: str, after: int | None) -> AsyncGenerator[Event, None]:
+def run_events(
+    context: Context, run_id: str, after: int | None
+) -> AsyncGenerator[Event | StreamOpening, None]:
     """The events of a run behind a number, stored ones first, then live."""
     if after is not None and after < 0:
         raise Invalid(

@@ -31,6 +31,7 @@ from db.listening import Listener
 from db.migrating import migrate
 from db.settings import AuthMode, Settings, SettingsError
 from resolvers.context import Engine
+from schema import run_events
 from schema.observing import Observation
 from schema.root import schema
 from schema.signing_in import SignedIn, sign_in
@@ -245,6 +246,7 @@ def create_app(settings: Settings) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/graphql", endpoint, methods=None),
         WebSocketRoute("/graphql", endpoint),
+        Route("/runs/{run_id}/events", run_events.RunEventStream(endpoint)),
         Route("/healthz", _health),
         Route("/readyz", readiness),
         Route("/metrics", figures),
@@ -294,6 +296,7 @@ def _documents(settings: Settings, limits: Limits) -> DocumentCache:
         size=settings.document_cache_bytes,
         trusted=trusted,
         trusted_only=settings.trusted_documents_only,
+        own=[run_events.DOCUMENT],
     )
 
 

@@ -99,6 +99,18 @@ def _event_type(event_type: str) -> Any:
     return declare
 
 
+@_event_type("stream_opened")
+class StreamOpened(RunEvent):
+    """The first thing on a stream, and no event of the run: events behind `seq` follow."""
+
+    run: Run | None = relation(resolve.runs_of_events, "The run as it is now.")
+    text: str = relation(
+        resolve.texts_of_openings,
+        "The text up to `seq`, for a client that has lost it: pieces that follow go behind it.",
+        arguments={"channel": "Which stream of text."},
+    )
+
+
 @_event_type("run_started")
 class RunStarted(RunEvent):
     """A server has taken the run up."""
@@ -146,7 +158,15 @@ class RunFinished(RunEvent):
     node: TreeNode | None = relation(resolve.nodes_of_events, "The answer that it left.")
 
 
-EVENT_TYPES = (RunStarted, PhaseStarted, TextDelta, PhaseFinished, RunWarning, RunFinished)
+EVENT_TYPES = (
+    StreamOpened,
+    RunStarted,
+    PhaseStarted,
+    TextDelta,
+    PhaseFinished,
+    RunWarning,
+    RunFinished,
+)
 
 
 @described_input
@@ -190,8 +210,8 @@ class RunSubscription:
     """Streams about runs."""
 
     @strawberry.subscription(
-        description="The events of a run: those stored behind `after`, then live ones, each once "
-        "and in order; completes after RunFinished."
+        description="The events of a run: StreamOpened, then those stored behind `after`, then "
+        "live ones, each once and in order; completes after RunFinished."
     )
     async def run_events(
         self,

@@ -101,6 +101,11 @@ def sign_in_topic(user_id: str) -> str:
     return f"sign_in:{user_id}"
 
 
+@statement(Idempotency)
+def _lock() -> Any:
+    return select(func.pg_advisory_xact_lock(func.hashtextextended(param("lock"), 0)))
+
+
 @statement(User)
 def _user_named() -> Any:
     return (
@@ -114,10 +119,16 @@ def _user_named() -> Any:
 
 
 async def ensure_user(writing: Writing, name: str) -> User:
-    """The user of that name, made if there is none. Raises Invalid."""
+    """The user of that name, made if there is none. Raises Invalid.
+
+    Of several servers that want to make one at the same time, the later ones wait for the first.
+    """
     name = checked_text(name.strip(), "name", max_length=MAX_LINE)
     identifier = name.casefold()
     user = await writing.first(_user_named(), name=identifier)
+    if user is None:
+        await writing.run(_lock(), lock=f"user named {identifier}")
+        user = await writing.first(_user_named(), name=identifier)
     if user is None:
         user = await writing.insert(User, name=name, status=UserStatus.ACTIVE)
         await writing.insert(
@@ -229,11 +240,6 @@ def _forget_old_key() -> Any:
 
 
 @statement(Idempotency)
-def _lock_key() -> Any:
-    return select(func.pg_advisory_xact_lock(func.hashtextextended(param("lock"), 0)))
-
-
-@statement(Idempotency)
 def _claims_of_key() -> Any:
     return select(*columns(Idempotency)).where(*_of_key())
 
@@ -261,7 +267,7 @@ async def claim_key(
             "INVALID_IDEMPOTENCY_KEY",
         )
     user_id = viewer.signed_in_id
-    await writing.run(_lock_key(), lock=f"{user_id} {claim.key}")
+    await writing.run(_lock(), lock=f"{user_id} {claim.key}")
     await writing.run(_forget_old_key(), viewer=user_id, key=claim.key)
     earlier = await writing.all(_claims_of_key(), viewer=user_id, key=claim.key)
     for each in earlier:

@@ -19,7 +19,8 @@ from services import mirrors
 from services.access import Viewer, require_row
 from services.errors import DomainError
 from tests.conftest import People
-from tests.e2e.callers import PATIENCE, Ledger
+from tests.e2e.callers import PATIENCE
+from tests.e2e.ledgers import Ledger
 from tests.factories import make_answer, make_tree
 
 

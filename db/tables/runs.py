@@ -73,11 +73,8 @@ class Run(Table, table=True):
     lease_holder: str | None = text_column(nullable=True)
     lease_expires_at: datetime | None = time_column()
     is_cancel_requested: bool = boolean_column(default=False)
-    # Numbers of events: the last one stored, and the highest one that may have been shown to a
-    # subscriber before it was stored. After a crash numbering goes on behind the latter, so that
-    # no number ever names two events.
+    # The number of the last event.
     last_seq: int = integer_column(default=0)
-    reserved_seq: int = integer_column(default=0)
     usage: dict[str, Any] | None = json_column("usage_json", nullable=True)
     finish_reason: str | None = text_column(nullable=True)
     error_code: str | None = text_column(nullable=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,14 +184,16 @@ class DocumentCache:
         size: int,
         trusted: Mapping[str, str] | None = None,
         trusted_only: bool = False,
+        own: Iterable[str] = (),
     ) -> None:
+        """`own` are texts that the server executes for itself, trusted in any case."""
         self._reader = reader
         self._limits = limits
         self._most_entries = entries
         self._most_bytes = size
         self._kept: OrderedDict[str, tuple[Document, int]] = OrderedDict()
         # Trusted documents are read when first asked for.
-        self._trusted_texts = dict(trusted or {})
+        self._trusted_texts = {**(trusted or {}), **{_id_of(text): text for text in own}}
         self._trusted: dict[str, Document] = {}
         self._is_closed = trusted_only
         self.bytes = self.hits = self.misses = 0

@@ -21,7 +21,7 @@ from schema.wire.execution import Caller, OperationContext, Operations, Prepared
 from schema.wire.racing import EndedEarly, race
 from schema.wire.streams import SIGNED_OUT, Framing, Stream, heartbeat, left
 
-_HEADERS = {
+EVENT_STREAM_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     # Asks nginx to pass events on at once.
@@ -41,7 +41,7 @@ def _event(name: str, value: Any = None) -> bytes:
 
 # One stream for one operation. Some browsers tell of the opening only when something has come.
 DISTINCT = Framing(
-    headers=_HEADERS,
+    headers=EVENT_STREAM_HEADERS,
     opening=_COMMENT,
     frame=lambda response: _event("next", response),
     beat=_COMMENT,
@@ -113,7 +113,7 @@ class Reservation:
     async def serve(self, receive: Receive, send: Send, heartbeat_seconds: float) -> None:
         """Be the stream until the client leaves or its sign-in ends."""
         stream = Stream(send)
-        await stream.begin(_HEADERS)
+        await stream.begin(EVENT_STREAM_HEADERS)
         await stream.write(_COMMENT)
         self._opened.set_result(stream)
         try:

@@ -1,14 +1,15 @@
 """Runs: asking a character, the work of answering, its log of events, and following it live."""
 
-from services.runs.events import Event
+from services.runs.events import Event, StreamOpening
 from services.runs.following import follow_run
-from services.runs.records import cancel_run, count_by_status, list_runs
+from services.runs.records import cancel_run, count_by_status, list_runs, texts_until
 from services.runs.starting import ask_tree, continue_node, regenerate_answer
 from services.runs.worker import RunWorker
 
 __all__ = [
     "Event",
     "RunWorker",
+    "StreamOpening",
     "ask_tree",
     "cancel_run",
     "continue_node",
@@ -16,4 +17,5 @@ __all__ = [
     "follow_run",
     "list_runs",
     "regenerate_answer",
+    "texts_until",
 ]

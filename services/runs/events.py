@@ -10,10 +10,6 @@ from typing import Any
 from db.enums import RunEventType, TextChannel, Visibility
 from db.tables import RunError, RunEvent
 
-# How many numbers a process may show before it has stored them. Reserved in the run's row ahead of
-# use, so that after a crash no number is given out twice.
-RESERVE = 256
-
 
 def topic_of(run_id: str) -> str:
     """The hub's topic for everything that happens in a run."""
@@ -27,7 +23,7 @@ def cancel_topic_of(run_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened; `seq` rises by one from 1 within a run, save after a crash."""
+    """One thing that happened; `seq` rises by one from 1 within a run, without gaps."""
 
     run_id: str
     seq: int
@@ -103,54 +99,52 @@ class Event:
         return error and RunError(error["code"], error["message"])
 
 
-class LiveLog:
-    """The events of a run since this process took it up, some of them not stored yet."""
+@dataclass(frozen=True, slots=True)
+class StreamOpening:
+    """What a stream of a run's events begins with; no event of the run, and not numbered as one."""
 
-    def __init__(self, run_id: str, last_seq: int, reserved_seq: int) -> None:
+    run_id: str
+    # The number behind which events follow.
+    seq: int
+    at: datetime
+    type: str = "stream_opened"
+
+
+class LiveLog:
+    """The events of a run since this process took it up. Those that are not stored yet are not
+    shown: after a crash nobody has seen what is not in the database.
+    """
+
+    def __init__(self, run_id: str, last_seq: int) -> None:
         self.run_id = run_id
         self._start = last_seq
         self._events: list[Event] = []
         self._stored = 0
-        self.reserved_seq = reserved_seq
 
     @property
     def last_seq(self) -> int:
-        """The number of the newest event."""
+        """The number of the newest event, stored or not."""
         return self._start + len(self._events)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the next event must wait until earlier ones are stored."""
-        return self.last_seq >= self.reserved_seq
-
-    def draft(
-        self,
-        type: RunEventType,
-        payload: dict[str, Any],
-        visibility: Visibility = Visibility.PUBLIC,
-        ahead: int = 0,
-    ) -> Event:
-        """The next event (or the one `ahead` places behind it), numbered but not yet in the log."""
-        seq = self.last_seq + 1 + ahead
-        return Event(self.run_id, seq, datetime.now(UTC), type, visibility, payload)
-
-    def add(self, *events: Event) -> None:
-        """Show events to everybody who follows the run."""
-        self._events.extend(events)
+    def add(self, type: RunEventType, payload: dict[str, Any]) -> None:
+        """Put an event, with the next number, where the next batch to be stored is taken from."""
+        now = datetime.now(UTC)
+        self._events.append(
+            Event(self.run_id, self.last_seq + 1, now, type, Visibility.PUBLIC, payload)
+        )
 
     def covers(self, seq: int) -> bool:
-        """Whether everything behind `seq` is in this log."""
+        """Whether everything stored behind `seq` is in this log."""
         return seq >= self._start
 
     def after(self, seq: int) -> Sequence[Event]:
-        """The events behind `seq`."""
-        return self._events[max(seq - self._start, 0) :]
+        """The stored events behind `seq`."""
+        return self._events[max(seq - self._start, 0) : self._stored]
 
     def unstored(self) -> Sequence[Event]:
         """The events that are not in the database yet."""
         return self._events[self._stored :]
 
-    def mark_stored(self, count: int, reserved_seq: int) -> None:
-        """Note that the next `count` events were stored and numbers reserved."""
+    def mark_stored(self, count: int) -> None:
+        """Show the next `count` events to everybody who follows the run: they are stored."""
         self._stored += count
-        self.reserved_seq = reserved_seq

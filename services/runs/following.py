@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime
 
 from db.engine import Database
 from db.enums import RunEventType, Visibility
 from db.tables import Run
 from services.access import Viewer, require_row
 from services.hub import Hub
-from services.runs.events import Event, topic_of
+from services.runs.events import Event, StreamOpening, topic_of
 from services.runs.records import events_after
 from services.runs.worker import RunWorker
 
 
 async def follow_run(
     database: Database, hub: Hub, worker: RunWorker, viewer: Viewer, run_id: str, after: int
-) -> AsyncGenerator[Event, None]:
-    """Every event of a run with a number behind `after`; ends when the run has ended.
+) -> AsyncGenerator[Event | StreamOpening, None]:
+    """Every event of a run with a number behind `after`, an opening before them; ends when the
+    run has ended.
 
     A run that this process works on is read from its log in memory, any other from the database,
     so there is nothing between the two that could be missed or seen twice. Raises NotFound, and
@@ -28,6 +30,7 @@ async def follow_run(
     subscription = hub.subscribe(topic_of(run_id))
     try:
         seq = after
+        yield StreamOpening(run_id, seq, datetime.now(UTC))
         while True:
             events, is_over = await _behind(database, worker, viewer, run_id, seq)
             for event in events:

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Float, Integer, exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Float, Integer, Text, exists, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, aggregate_order_by
 from sqlmodel import col
 
 from db.enums import (
@@ -21,6 +21,7 @@ from db.enums import (
     NodeType,
     RunEventType,
     RunStatus,
+    TextChannel,
     TreeEventType,
     Visibility,
 )
@@ -31,7 +32,7 @@ from services import mirrors
 from services.access import Viewer, hold_row, visible
 from services.accounts import record_act
 from services.hub import announce
-from services.runs.events import RESERVE, Event, cancel_topic_of, topic_of
+from services.runs.events import Event, cancel_topic_of, topic_of
 from services.runs.starting import QUEUE_TOPIC
 
 RUNS = PagedList(
@@ -131,7 +132,6 @@ def _take_run() -> Any:
             seat_epoch=param("seat_epoch", Integer()),
             lease_holder=param("holder"),
             lease_expires_at=_lease_end(),
-            reserved_seq=RESERVE,
             started_at=func.clock_timestamp(),
         )
         .returning(*columns(Run))
@@ -204,23 +204,18 @@ def _advance() -> Any:
         .where(col(Run.id) == param("of_id"), _holds_both_leases())
         .values(
             last_seq=param("new_last_seq", Integer()),
-            reserved_seq=param("new_last_seq", Integer()) + RESERVE,
         )
     )
 
 
-async def store_events(writing: Writing, holder: str, run_id: str, events: Sequence[Event]) -> int:
-    """Store events in one go and reserve the next numbers; the highest reserved one.
-
-    Raises LeaseLost.
-    """
+async def store_events(writing: Writing, holder: str, run_id: str, events: Sequence[Event]) -> None:
+    """Store events in one go. Raises LeaseLost."""
     last_seq = events[-1].seq
     if not await writing.run(_advance(), of_id=run_id, by_holder=holder, new_last_seq=last_seq):
         raise LeaseLost
     # A commit whose answer was lost on the way is tried again: what it stored is there already.
     await writing.insert_many(RunEvent, [event.to_row() for event in events], unless_there=True)
     await announce(writing, topic_of(run_id))
-    return last_seq + RESERVE
 
 
 @statement(TreeNode)
@@ -431,3 +426,47 @@ async def count_by_status(reading: Reading) -> dict[str, int]:
     """How many runs there are in each state, of everybody: for the operator's figures."""
     rows: list[Any] = await reading.all(_counts_by_status())
     return {row.status: row.number for row in rows}
+
+
+@statement(RunEvent)
+def _texts_until() -> Any:
+    asked = (
+        func.unnest(param("run_ids", ARRAY(Text)), param("seqs", ARRAY(Integer)))
+        .table_valued("run_id", "seq")
+        .render_derived("asked")
+    )
+    return (
+        select(
+            asked.c.run_id,
+            asked.c.seq,
+            func.string_agg(
+                col(RunEvent.payload)["text"].astext,
+                aggregate_order_by(literal(""), col(RunEvent.seq)),
+            ).label("text"),
+        )
+        .join(
+            RunEvent, (col(RunEvent.run_id) == asked.c.run_id) & (col(RunEvent.seq) <= asked.c.seq)
+        )
+        .where(
+            col(RunEvent.type) == RunEventType.TEXT_DELTA.value,
+            col(RunEvent.payload)["channel"].astext == param("channel"),
+            visible(RunEvent),
+        )
+        .group_by(asked.c.run_id, asked.c.seq)
+    )
+
+
+async def texts_until(
+    reading: Reading, viewer: Viewer, places: Sequence[tuple[str, int]], channel: TextChannel
+) -> list[str]:
+    """For each run and number: the text of a channel up to that event."""
+    different = set(places)
+    rows: list[Any] = await reading.all(
+        _texts_until(),
+        run_ids=[run_id for run_id, _ in different],
+        seqs=[seq for _, seq in different],
+        channel=channel,
+        **viewer.parameters,
+    )
+    found = {(row.run_id, row.seq): row.text for row in rows}
+    return [found.get(place, "") for place in places]

@@ -49,10 +49,9 @@ def _stored_text() -> Any:
 
 
 async def recover_lost_run(writing: Writing) -> Run | None:
-    """Fail one run whose server has gone, keeping the text that was stored; None if there is none.
+    """Fail one run whose server has gone, keeping its text; None if there is none.
 
-    Numbers that the lost server may have shown are left out, so that a subscriber who comes back
-    with one of them misses nothing and sees no number twice.
+    What was stored is all that anybody has seen, so the log goes on with the next number.
     """
     run = await writing.first(_lost_run())
     if run is None:
@@ -66,29 +65,14 @@ async def recover_lost_run(writing: Writing) -> Run | None:
         "SERVER_LOST",
         "The server that worked on this is gone. The text so far is in the answer; ask again.",
     )
-    now = datetime.now(UTC)
-    last = [
-        Event(
-            run.id,
-            run.reserved_seq + 1,
-            now,
-            RunEventType.RUN_WARNING,
-            Visibility.PUBLIC,
-            {
-                "code": "EVENTS_LOST",
-                "message": f"Events numbered {run.last_seq + 1} to {run.reserved_seq} were not "
-                "kept: what was shown of them is not part of the answer.",
-            },
-        ),
-        Event(
-            run.id,
-            run.reserved_seq + 2,
-            now,
-            RunEventType.RUN_FINISHED,
-            Visibility.PUBLIC,
-            finished_payload(RunStatus.FAILED, run.node_id, error),
-        ),
-    ]
+    last = Event(
+        run.id,
+        run.last_seq + 1,
+        datetime.now(UTC),
+        RunEventType.RUN_FINISHED,
+        Visibility.PUBLIC,
+        finished_payload(RunStatus.FAILED, run.node_id, error),
+    )
     await end_run(
         writing,
         run,
@@ -100,8 +84,8 @@ async def recover_lost_run(writing: Writing) -> Run | None:
         model=run.model,
         error=error,
     )
-    await writing.run(_set_last_seq(), of_id=run.id, new_last_seq=last[-1].seq)
-    await writing.insert_many(RunEvent, [event.to_row() for event in last])
+    await writing.run(_set_last_seq(), of_id=run.id, new_last_seq=last.seq)
+    await writing.insert_many(RunEvent, [last.to_row()])
     await announce(writing, topic_of(run.id))
     return run
 

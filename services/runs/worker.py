@@ -1,7 +1,7 @@
 """Does the work of runs: takes them up, lets a provider answer, keeps the log, ends them.
 
-Never holds a transaction while a provider is answering. Pieces of text are shown to this process's
-subscribers at once and stored every FLUSH_SECONDS in one batch.
+Never holds a transaction while a provider is answering. Events are stored, then shown: nobody ever
+sees one that a crash could take back.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from services.errors import Unavailable
 from services.hub import Hub, Subscription
 from services.providers import Finished, Provider, ProviderError, Request, TextPart
 from services.runs import records, recovering
-from services.runs.events import Event, LiveLog, cancel_topic_of, topic_of
+from services.runs.events import LiveLog, cancel_topic_of, topic_of
 from services.runs.prompting import build_messages, character_sheet
 from services.runs.starting import QUEUE_TOPIC
 from services.text import storable
 
-FLUSH_SECONDS = 0.05
-# How long the end of a run is offered to a database that does not take it. Then the run is left to
-# its lease, and whoever recovers it keeps the text that was stored.
+# The least time from one batch of events to the next. One commit for each piece of text would keep
+# the database busy for nothing.
+FLUSH_SECONDS = 0.02
+# How many events of a run may wait to be stored; a provider that is further ahead waits.
+MAX_WAITING = 256
+# How long the end of a run is offered to a database that does not take it, and its beginning asked
+# for. Without its end the run is left to its lease; whoever recovers it keeps what was stored.
 SETTLE_SECONDS = 10.0
 
 logger = structlog.get_logger("mirrorgraph.runs")
@@ -153,7 +157,7 @@ class RunWorker:
             )
         if run is None:
             return False
-        log = LiveLog(run.id, run.last_seq, run.reserved_seq)
+        log = LiveLog(run.id, run.last_seq)
         self._logs[run.id] = log
         self._stops[run.id] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._carry_out(run, log), name=f"run {run.id}")
@@ -241,30 +245,43 @@ class _Work:
         self._run = run
         self._log = log
         self._texts: dict[TextChannel, list[str]] = {channel: [] for channel in TextChannel}
-        self._storing = asyncio.Lock()
-        self._store_task: asyncio.Task[None] | None = None
         self._has_unstored = asyncio.Event()
+        self._room = asyncio.Semaphore(MAX_WAITING)
+        self._is_ending = False
 
     async def carry_out(self, stop: asyncio.Future[Stop]) -> None:
         """From the first event to the last. Raises LeaseLost."""
-        await self._emit(RunEventType.RUN_STARTED, {})
-        async with self._phase("context"):
-            request = await self._build_request()
-        flushing = asyncio.create_task(self._flush_now_and_then())
-        answering = asyncio.create_task(self._answer(request))
+        storing = asyncio.create_task(self._store_as_it_comes())
+        answering = asyncio.create_task(self._answer())
         try:
-            ends: set[asyncio.Future[Any]] = {answering, flushing, stop}
+            ends: set[asyncio.Future[Any]] = {answering, storing, stop}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if flushing.done():
-                flushing.result()  # raises LeaseLost
+            if storing.done():
+                storing.result()  # raises LeaseLost
             if not answering.done():
                 answering.cancel()
             outcome = await self._outcome(answering, stop)
+            # A whole answer is not given up for a moment's trouble of the database.
+            async with asyncio.timeout(SETTLE_SECONDS):
+                # Waited for, not cancelled: a transaction that is cancelled may be committed all
+                # the same.
+                self._is_ending = True
+                self._has_unstored.set()
+                await storing
+                await self._finish(outcome)
         finally:
-            for task in (answering, flushing):
+            for task in (answering, storing):
                 task.cancel()
-            await asyncio.gather(answering, flushing, return_exceptions=True)
-        await self._finish(outcome)
+            await asyncio.gather(answering, storing, return_exceptions=True)
+
+    async def _request_once_readable(self) -> Request:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            while True:
+                try:
+                    return await self._build_request()
+                except DATABASE_TROUBLE as error:
+                    logger.warning("a run waits for the database", error=type(error).__name__)
+                    await asyncio.sleep(FLUSH_SECONDS)
 
     async def _build_request(self) -> Request:
         run = self._run
@@ -283,7 +300,10 @@ class _Work:
             max_tokens=None,
         )
 
-    async def _answer(self, request: Request) -> Outcome:
+    async def _answer(self) -> Outcome:
+        await self._emit(RunEventType.RUN_STARTED, {})
+        async with self._phase("context"):
+            request = await self._request_once_readable()
         finished: Finished | None = None
         parts = self._provider.stream(request)
         async with self._phase("answer"), contextlib.aclosing(parts):
@@ -321,60 +341,47 @@ class _Work:
             return Outcome(RunStatus.FAILED, error=RunError("INTERNAL", message))
 
     async def _finish(self, outcome: Outcome) -> None:
-        last = self._last_events(outcome)
-        # A whole answer is not given up for a moment's trouble of the database. Trying again is
-        # safe: if the commit went through after all, the run is no longer ours (LeaseLost).
-        async with asyncio.timeout(SETTLE_SECONDS):
-            while not await self._settle(outcome, last):  # noqa: ASYNC110, this tries and waits
-                await asyncio.sleep(FLUSH_SECONDS)
-        self._hub.publish(topic_of(self._run.id))
-        logger.info("run ended", run=self._run.id, status=outcome.status, events=self._log.last_seq)
-
-    def _last_events(self, outcome: Outcome) -> list[Event]:
-        log = self._log
-        last: list[Event] = []
         if outcome.status is RunStatus.SUCCEEDED and not outcome.is_whole:
             warning = {
                 "code": "ANSWER_CUT",
                 "message": "The model reached its length limit: the answer is kept as partial.",
             }
-            last.append(log.draft(RunEventType.RUN_WARNING, warning))
+            self._log.add(RunEventType.RUN_WARNING, warning)
         payload = records.finished_payload(outcome.status, self._run.node_id, outcome.error)
-        last.append(log.draft(RunEventType.RUN_FINISHED, payload, ahead=len(last)))
-        return last
+        self._log.add(RunEventType.RUN_FINISHED, payload)
+        # Trying again is safe: if the commit went through after all, the run is no longer ours
+        # (LeaseLost).
+        while not await self._settle(outcome):  # noqa: ASYNC110, this tries and waits
+            await asyncio.sleep(FLUSH_SECONDS)
+        logger.info("run ended", run=self._run.id, status=outcome.status, events=self._log.last_seq)
 
-    async def _settle(self, outcome: Outcome, last: list[Event]) -> bool:
+    async def _settle(self, outcome: Outcome) -> bool:
         """Store the end of the run; whether the database took it."""
-        log, run, finished = self._log, self._run, outcome.finished
+        run, finished = self._run, outcome.finished
         is_solid = outcome.status is RunStatus.SUCCEEDED and outcome.is_whole
-        async with self._storing:
-            unstored = log.unstored()
-            try:
-                async with self._database.writing() as writing:
-                    reserved = await records.store_events(
-                        writing, self._holder, run.id, [*unstored, *last]
-                    )
-                    await records.end_run(
-                        writing,
-                        run,
-                        self._holder,
-                        status=outcome.status,
-                        node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
-                        content="".join(self._texts[TextChannel.TEXT]),
-                        reasoning="".join(self._texts[TextChannel.REASONING]),
-                        model=(finished and finished.model and storable(finished.model))
-                        or run.model
-                        or self._provider.default_model,
-                        usage=asdict(finished.usage) if finished and finished.usage else None,
-                        finish_reason=finished.reason if finished else None,
-                        error=outcome.error,
-                    )
-            except DATABASE_TROUBLE as error:
-                logger.warning("an end waits for the database", error=type(error).__name__)
-                return False
-            # Shown only now: whoever sees the end must find the answer settled.
-            log.add(*last)
-            log.mark_stored(len(unstored) + len(last), reserved)
+        events = self._log.unstored()
+        try:
+            async with self._database.writing() as writing:
+                await records.store_events(writing, self._holder, run.id, events)
+                await records.end_run(
+                    writing,
+                    run,
+                    self._holder,
+                    status=outcome.status,
+                    node_status=NodeStatus.SOLIDIFIED if is_solid else NodeStatus.PARTIAL,
+                    content="".join(self._texts[TextChannel.TEXT]),
+                    reasoning="".join(self._texts[TextChannel.REASONING]),
+                    model=(finished and finished.model and storable(finished.model))
+                    or run.model
+                    or self._provider.default_model,
+                    usage=asdict(finished.usage) if finished and finished.usage else None,
+                    finish_reason=finished.reason if finished else None,
+                    error=outcome.error,
+                )
+        except DATABASE_TROUBLE as error:
+            logger.warning("an end waits for the database", error=type(error).__name__)
+            return False
+        self._show(len(events))
         return True
 
     @contextlib.asynccontextmanager
@@ -393,43 +400,35 @@ class _Work:
             await self._emit(RunEventType.TEXT_DELTA, payload)
 
     async def _emit(self, type: RunEventType, payload: dict[str, Any]) -> None:
-        while self._log.is_full:
-            await self._try_to_flush()
-        self._log.add(self._log.draft(type, payload))
+        await self._room.acquire()
+        self._log.add(type, payload)
         self._has_unstored.set()
-        self._hub.publish(topic_of(self._run.id))
 
-    async def _flush_now_and_then(self) -> None:
-        while True:
+    async def _store_as_it_comes(self) -> None:
+        # The first event goes at once; what comes while it is stored, and shortly after, goes
+        # together, so that a fast model costs few commits.
+        clock = asyncio.get_running_loop().time
+        while not self._is_ending:
             await self._has_unstored.wait()
-            await asyncio.sleep(FLUSH_SECONDS)
-            await self._try_to_flush()
-
-    async def _try_to_flush(self) -> None:
-        try:
-            await self._flush()
-        except DATABASE_TROUBLE as error:
-            logger.warning("events wait for the database", error=type(error).__name__)
-            await asyncio.sleep(FLUSH_SECONDS)
-
-    async def _flush(self) -> None:
-        # Shielded: a transaction that is cancelled may be committed all the same, and then its
-        # events would be stored a second time with the last ones.
-        self._store_task = asyncio.create_task(self._store())
-        await asyncio.shield(self._store_task)
+            self._has_unstored.clear()
+            began = clock()
+            try:
+                await self._store()
+            except DATABASE_TROUBLE as error:
+                self._has_unstored.set()
+                logger.warning("events wait for the database", error=type(error).__name__)
+            if not self._is_ending:
+                await asyncio.sleep(began + FLUSH_SECONDS - clock())
 
     async def _store(self) -> None:
-        async with self._storing:
-            self._has_unstored.clear()
-            events = list(self._log.unstored())
-            if not events:
-                return
-            try:
-                async with self._database.writing() as writing:
-                    reserved = await records.store_events(
-                        writing, self._holder, self._run.id, events
-                    )
-            except BaseException:
-                self._has_unstored.set()
-                raise
-            self._log.mark_stored(len(events), reserved)
+        events = self._log.unstored()
+        if events:
+            async with self._database.writing() as writing:
+                await records.store_events(writing, self._holder, self._run.id, events)
+            self._show(len(events))
+
+    def _show(self, count: int) -> None:
+        self._log.mark_stored(count)
+        for _ in range(count):
+            self._room.release()
+        self._hub.publish(topic_of(self._run.id))

@@ -22,6 +22,7 @@ NOT_NOUNS = (
     "schema.cli",
     "schema.observing",
     "schema.root",
+    "schema.run_events",
     "schema.serving",
     "schema.signing_in",
     "schema.wire",

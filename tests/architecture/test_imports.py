@@ -39,6 +39,7 @@ FRONT_DOOR = (
     "schema.cli",
     "schema.observing",
     "schema.root",
+    "schema.run_events",
     "schema.serving",
     "schema.signing_in",
 )

@@ -41,7 +41,7 @@ from services import accounts, characters, mirrors, runs
 from services.access import Viewer, visible
 from services.hub import Hub
 from services.providers import ProviderSettings, make_provider
-from services.runs import Event, RunWorker, records
+from services.runs import Event, RunWorker, StreamOpening, records
 from tests.architecture.declared import (
     ROOTS,
     Field,
@@ -218,8 +218,16 @@ async def _viewers(world: World) -> list[Any]:
     return [ViewerRow(world.owner) for _ in range(MOST)]
 
 
+async def _openings(world: World) -> list[Any]:
+    rows = [row for row in await world.rows(RunEvent, world.owner) if row.type == "text_delta"]
+    return [StreamOpening(row.run_id, row.seq, row.at) for row in rows]
+
+
 # How parents are made of types that are neither rows nor pages nor events.
-OTHER_PARENTS: dict[str, Callable[[World], Awaitable[list[Any]]]] = {"Viewer": _viewers}
+OTHER_PARENTS: dict[str, Callable[[World], Awaitable[list[Any]]]] = {
+    "StreamOpened": _openings,
+    "Viewer": _viewers,
+}
 
 
 async def parents_of_type(world: World, name: str) -> list[Any]:

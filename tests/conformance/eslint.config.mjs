@@ -15,6 +15,7 @@ const events = [
   "RunFinished",
   "RunStarted",
   "RunWarning",
+  "StreamOpened",
   "TextDelta",
   "TreeEvent",
 ];

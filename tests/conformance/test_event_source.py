@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.callers import RUN_EVENTS, Caller, node_lines
+from tests.e2e.callers import RUN_EVENTS, Caller, is_opening, node_lines
 from tests.e2e.test_browser import browser
 
 
@@ -64,6 +64,10 @@ async def test_event_source_is_served_to_known_origins_alone(
         steps[line["step"]] = line["seen"]
     after = await figures(caller)
 
+    # Every stream that was served begins with an opening of its own moment.
+    for each in ("own origin", "allowed origin"):
+        assert is_opening(steps[each]["next"].pop(0), None)
+    assert is_opening(steps["single connection"]["next"]["run"].pop(0), None)
     results = [{"data": {"runEvents": event}} for event in events]
     whole = {"opened": 1, "next": results, "complete": [""], "failed": None}
     assert steps == {

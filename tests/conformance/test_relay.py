@@ -24,6 +24,7 @@ from tests.e2e.callers import (
     Json,
     node_program,
 )
+from tests.e2e.plain_streams import plain_events
 
 # What the helpers of these tests send besides what the compiler made.
 OWN = (EMBRYO_CREATE, EMBRYO_ACTIVATE, TREE_ASK, RUN_EVENTS)
@@ -120,6 +121,9 @@ async def test_relay_s_compiler_takes_the_schema_and_its_documents_are_served_by
     ]
     finished = events[-1]["data"]["runEvents"]
     assert (finished["__typename"], finished["status"]) == ("RunFinished", "SUCCEEDED")
+    # The server's own document needs no place in the manifest.
+    plain = [event async for event in plain_events(caller, run)]
+    assert plain[-1] == {**plain[-1], **{name: finished[name] for name in ("seq", "status")}}
     assert await front.ask("readerRunQuery", id=run) == {
         "node": {"__typename": "Run", "id": run, "status": "SUCCEEDED", "finishReason": "stop"}
     }

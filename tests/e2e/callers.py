@@ -10,12 +10,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-import asyncpg
 import pytest
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
@@ -126,7 +125,7 @@ class Caller:
             )
             async with response:
                 text = await response.text()
-        is_json = "json" in response.headers.get("Content-Type", "")
+        is_json = text and "json" in response.headers.get("Content-Type", "")
         return Answer(response.status, response.headers, json.loads(text) if is_json else text)
 
     async def post(
@@ -167,7 +166,7 @@ class Caller:
         variables: Json | None = None,
         operation: str | None = None,
     ) -> AsyncIterator[AsyncIterator[Json]]:
-        """The results of an operation as server-sent events."""
+        """The results of an operation as server-sent events; of RUN_EVENTS without the opening."""
         asked = {"query": query, "variables": variables or {}, "operationName": operation}
         accepting = {"Accept": "text/event-stream", **self.headers}
         response = await self.session.post(self.server.url, json=asked, headers=accepting)
@@ -175,6 +174,8 @@ class Caller:
             assert response.status == 200, await response.text()
             assert response.headers["Content-Type"].partition(";")[0] == "text/event-stream"
             results = _results(response.content)
+            if query == RUN_EVENTS:
+                results = without_opening(results, (variables or {}).get("after"))
             try:
                 yield results
             finally:
@@ -250,6 +251,28 @@ def event_of(result: Json) -> Json:
     return event
 
 
+def is_opening(result: Json, after: int | None) -> bool:
+    """Whether a result is what a stream of RUN_EVENTS begins with. It always is, unless the stream
+    was refused.
+    """
+    if "errors" in result:
+        return False
+    event = event_of(result)
+    assert (event["__typename"], event["seq"]) == ("StreamOpened", after or 0), event
+    return True
+
+
+async def without_opening(results: Any, after: int | None = None) -> AsyncGenerator[Json, None]:
+    """The results of RUN_EVENTS, the first of which is checked and left out."""
+    async with contextlib.aclosing(results):
+        async for result in results:
+            if not is_opening(result, after):
+                yield result
+            break
+        async for result in results:
+            yield result
+
+
 def text_of(events: Sequence[Json], channel: str = "TEXT") -> str:
     """The text of a channel."""
     return "".join(each["text"] for each in events if each.get("channel") == channel)
@@ -301,6 +324,8 @@ class Operation:
     id: str
     results: asyncio.Queue[Json | None] = field(default_factory=asyncio.Queue)
     errors: list[Json] = field(default_factory=list)
+    # What `after` was asked for, while the opening of RUN_EVENTS is still to come.
+    opens_after: int | None = None
 
     def __aiter__(self) -> Operation:
         return self
@@ -310,6 +335,9 @@ class Operation:
             result = await self.results.get()
         if result is None:
             raise StopAsyncIteration
+        after, self.opens_after = self.opens_after, None
+        if after is not None and is_opening(result, after):
+            return await anext(self)
         return result
 
 
@@ -370,9 +398,11 @@ class Socket:
     async def start(
         self, query: str, variables: Json | None = None, operation: str | None = None
     ) -> Operation:
-        """Begin an operation."""
+        """Begin an operation; the opening of RUN_EVENTS is checked and left out."""
         self._count += 1
         started = self._operations[str(self._count)] = Operation(str(self._count))
+        if query == RUN_EVENTS:
+            started.opens_after = (variables or {}).get("after") or 0
         asked = {"query": query, "variables": variables or {}, "operationName": operation}
         await self.send({"type": "subscribe", "id": started.id, "payload": asked})
         return started
@@ -452,49 +482,3 @@ async def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
         printed, complained = await process.communicate()
     assert process.returncode is not None
     return process.returncode, printed.decode(), complained.decode()
-
-
-class Ledger:
-    """The database behind a server, looked at from outside."""
-
-    def __init__(self, dsn: str) -> None:
-        self.dsn = dsn
-
-    async def rows(self, sql: str, *values: Any) -> list[Json]:
-        """Rows of one statement."""
-        connection = await asyncpg.connect(self.dsn)
-        try:
-            return [dict(row) for row in await connection.fetch(sql, *values)]
-        finally:
-            await connection.close()
-
-    async def value(self, sql: str, *values: Any) -> Any:
-        """The first column of the first row."""
-        connection = await asyncpg.connect(self.dsn)
-        try:
-            return await connection.fetchval(sql, *values)
-        finally:
-            await connection.close()
-
-    async def run(self, sql: str, *values: Any) -> None:
-        """Change something behind the server's back."""
-        connection = await asyncpg.connect(self.dsn)
-        try:
-            await connection.execute(sql, *values)
-        finally:
-            await connection.close()
-
-    async def fingerprint(self) -> dict[str, str]:
-        """A digest of every table's rows, by table: equal when nothing at all has changed."""
-        digest = "coalesce(md5(string_agg(r::text, '|' ORDER BY r::text)), '')"
-        connection = await asyncpg.connect(self.dsn)
-        try:
-            tables = await connection.fetch(
-                "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
-            )
-            return {
-                name: await connection.fetchval(f"SELECT count(*) || ' ' || {digest} FROM {name} r")
-                for (name,) in tables
-            }
-        finally:
-            await connection.close()

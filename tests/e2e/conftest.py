@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 
 from tests.conftest import Cluster, ServerProcess, serving
-from tests.e2e.callers import Caller, Ledger
+from tests.e2e.callers import Caller
+from tests.e2e.ledgers import Ledger
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 from websockets import ConnectionClosed
 
 from tests.conftest import serving
-from tests.e2e.callers import PREFLIGHT, TREE_ASK, Caller, Json, Ledger, command, dialled
+from tests.e2e.callers import PREFLIGHT, TREE_ASK, Caller, Json, command, dialled
+from tests.e2e.ledgers import Ledger
 
 ROLES = "{ viewer { roles } }"
 QUESTION = "query ($id: ID!) { treeNode(id: $id) { content } }"

@@ -24,9 +24,9 @@ from tests.e2e.callers import (
     TREE_PAGE,
     Caller,
     Json,
-    Ledger,
     text_of,
 )
+from tests.e2e.ledgers import Ledger
 from tests.e2e.tree_documents import TREE_RULES
 
 CHECKLIST = [

@@ -17,15 +17,8 @@ import psutil
 import pytest
 
 from tests.conftest import ServerProcess, serving
-from tests.e2e.callers import (
-    EMBRYO_CREATE,
-    PATIENCE,
-    RUN_EVENTS,
-    Begun,
-    Caller,
-    Json,
-    Ledger,
-)
+from tests.e2e.callers import EMBRYO_CREATE, PATIENCE, RUN_EVENTS, Begun, Caller, Json, event_of
+from tests.e2e.ledgers import Ledger
 from tests.figures import Figures, read_figures
 from tests.schema.wire.leaving import (
     TRANSPORTS,
@@ -377,6 +370,7 @@ async def test_an_event_whose_time_is_up_does_not_end_the_stream(
     """Rule T52."""
     query = WORK["events of subscriptions"].query % run.run
     async with locked(ledger, "tree_nodes") as lock, hasty.stream(query) as results:
+        assert event_of(await anext(results)) == {}  # the opening
         stopped = await anext(results)
         assert stopped["data"] is None
         assert [each["extensions"]["code"] for each in stopped["errors"]] == ["OPERATION_TIMEOUT"]

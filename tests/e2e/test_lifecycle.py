@@ -28,13 +28,13 @@ from tests.e2e.callers import (
     RUN_EVENTS,
     Caller,
     Json,
-    Ledger,
     command,
     dialled,
     event_of,
     numbers_of,
     text_of,
 )
+from tests.e2e.ledgers import Ledger
 from tests.scripted_provider import Script, scripted_provider
 
 # A stop, however much is going on, takes no longer.
@@ -203,7 +203,7 @@ async def test_an_idle_server_stops_at_once_and_without_complaint(
     async with serving(MIRRORGRAPH_DATA_DIR=str(folder)) as server:
         async with asyncio.timeout(STOP_SECONDS):
             await server.stop(number)
-    assert "Traceback" not in server.output
+    assert "Traceback" not in server.output, server.output
     assert "error" not in server.output
     assert not folder.joinpath("postgres", "postmaster.pid").exists()
 
@@ -229,7 +229,7 @@ async def test_a_stop_keeps_what_was_streamed_and_the_next_server_goes_on(
         async with asyncio.timeout(STOP_SECONDS):
             await server.stop()
             await asyncio.gather(*watchers)
-    assert "Traceback" not in server.output
+    assert "Traceback" not in server.output, server.output
     assert not folder.joinpath("postgres", "postmaster.pid").exists()
     for watched in (by_socket, by_stream):
         watched.assert_ended_well()
@@ -320,7 +320,7 @@ async def test_a_server_that_stops_takes_no_new_work(
             assert b'"SERVER_STOPPING"' in refused_socket.value.response.body
             async with asyncio.timeout(STOP_SECONDS * 2):
                 await stopping
-    assert "Traceback" not in server.output
+    assert "Traceback" not in server.output, server.output
 
 
 async def _first_refusal(caller: Caller) -> Any:

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 
 from tests.conftest import Cluster, ServerProcess, serving
-from tests.e2e.callers import PATIENCE, Answer, Caller, Json, Ledger, command
+from tests.e2e.callers import PATIENCE, Answer, Caller, Json, command
+from tests.e2e.ledgers import Ledger
 
 # Stands in variables and documents; no line may hold it.
 PRIVATE = "MarkerOfWhatIsPrivate"

@@ -18,12 +18,12 @@ from tests.e2e.callers import (
     TREE_PAGE,
     Caller,
     Json,
-    Ledger,
     command,
     dialled,
     numbers_of,
 )
 from tests.e2e.everything import PATHS, changes
+from tests.e2e.ledgers import Ledger
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
 
 VIEWER = "{ viewer { user { name } roles } }"

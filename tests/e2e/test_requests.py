@@ -13,16 +13,8 @@ import pytest
 from websockets import ConnectionClosed
 
 from tests.conftest import ServerProcess
-from tests.e2e.callers import (
-    PATIENCE,
-    PREFLIGHT,
-    RUN_EVENTS,
-    TREE_ASK,
-    Caller,
-    Json,
-    Ledger,
-    dialled,
-)
+from tests.e2e.callers import PATIENCE, PREFLIGHT, RUN_EVENTS, TREE_ASK, Caller, Json, dialled
+from tests.e2e.ledgers import Ledger
 
 MAX_BYTES = 65_536
 

@@ -28,6 +28,7 @@ from tests.e2e.callers import (
     node_lines,
     numbers_of,
     text_of,
+    without_opening,
 )
 from tests.scripted_provider import Script, ScriptedProvider, scripted_provider
 
@@ -105,34 +106,38 @@ async def by_gql(caller: Caller, run: str) -> AsyncIterator[Json]:
     )
     async with Client(transport=transport) as session:
         asked = GraphQLRequest(RUN_EVENTS, variable_values={"run": run, "after": None})
-        async for data in session.subscribe(asked):
-            yield data["runEvents"]
+        results = ({"data": data} async for data in session.subscribe(asked))
+        async for result in without_opening(results):
+            yield event_of(result)
 
 
 async def by_graphql_ws(caller: Caller, run: str) -> AsyncIterator[Json]:
-    async for result in node_lines(
+    lines = node_lines(
         "follow-graphql-ws.mjs",
         socketUrl=caller.server.socket_url,
         query=RUN_EVENTS,
         variables={"run": run},
-    ):
+    )
+    async for result in without_opening(lines):
         yield event_of(result)
 
 
 async def by_graphql_sse(caller: Caller, run: str) -> AsyncIterator[Json]:
-    async for result in node_lines(
+    lines = node_lines(
         "follow-graphql-sse.mjs", url=caller.server.url, query=RUN_EVENTS, variables={"run": run}
-    ):
+    )
+    async for result in without_opening(lines):
         yield event_of(result)
 
 
 async def by_urql(caller: Caller, run: str) -> AsyncIterator[Json]:
-    async for result in node_lines(
+    lines = node_lines(
         "urql.mjs",
         url=caller.server.url,
         socketUrl=caller.server.socket_url,
         subscription={"text": RUN_EVENTS, "variables": {"run": run}},
-    ):
+    )
+    async for result in without_opening(lines):
         yield event_of(result)
 
 
@@ -230,7 +235,7 @@ async def test_a_client_that_joins_late_gets_exactly_the_rest(caller: Caller) ->
 async def test_a_run_longer_than_any_batch_is_seen_whole_live_and_again(
     caller: Caller, provider: ScriptedProvider
 ) -> None:
-    """Numbers are reserved 256 at a time, stored events are read 500 at a time."""
+    """At most 256 events wait to be stored, and stored ones are read 500 at a time."""
     provider.script = Script(words=tuple(f"{number} " for number in range(1_200)))
     begun = await caller.begin("Count far, please.")
     async with caller.socket() as socket:
@@ -344,6 +349,8 @@ async def test_an_event_shows_its_node_as_it_is_now(
     watched = Follower(by_event_stream(caller, begun.run))
     async with caller.socket() as socket, caller.stream(document, {"run": begun.run}) as results:
         operation = await socket.start(document, {"run": begun.run})
+        openings = [event_of(await anext(each)) for each in (operation, results)]
+        assert openings == [{}, {}]
         starts = [event_of(await anext(each)) for each in (operation, results)]
         bud = {"run": {"status": "RUNNING", "node": {"status": "BUD", "content": ""}}}
         assert starts == [bud, bud]

@@ -16,7 +16,8 @@ from websockets import ConnectionClosed
 
 from schema.root import schema
 from tests.conftest import ServerProcess
-from tests.e2e.callers import Caller, Json, Ledger, dialled
+from tests.e2e.callers import Caller, Json, dialled
+from tests.e2e.ledgers import Ledger
 
 JSON_TYPE = {"Content-Type": "application/json"}
 NOT_JSON = (400, ["BAD_REQUEST"])

@@ -103,6 +103,36 @@ async def test_each_migration_can_be_taken_back_alone(empty: str) -> None:
         assert await catalogue(empty, CATALOGUE, PROGRAMS) == after
 
 
+async def test_runs_in_work_go_on_behind_the_numbers_that_were_reserved(empty: str) -> None:
+    """Until 002 events were shown under reserved numbers before they were stored. Whoever saw one
+    must see the end of the run, and no number may name two events.
+    """
+    await migrate(empty, "001")
+    connection = await asyncpg.connect(empty)
+    # What the runs are about does not matter here, so nothing of it is made.
+    await connection.execute("SET session_replication_role = replica")
+    await connection.executemany(
+        "INSERT INTO runs (id, kind, status, requested_by_user_id, character_id, tree_id,"
+        " question_node_id, provider, seed, lease_holder, lease_expires_at, ended_at, last_seq,"
+        " reserved_seq) VALUES ($1, 'foreground', $2::text, 'user_1', 'character_1', 'tree_1',"
+        " 'treenode_1', 'demo', 1, $3::text, CASE WHEN $3::text IS NOT NULL THEN now() END,"
+        " CASE WHEN $2::text = 'succeeded' THEN now() END, $4, $5)",
+        [
+            ("run_queued", "queued", None, 0, 0),
+            ("run_running", "running", "server_1", 5, 261),
+            ("run_ended", "succeeded", None, 9, 261),
+        ],
+    )
+    numbers = "SELECT id, last_seq FROM runs ORDER BY id"
+    await migrate(empty, "002")
+    after = [("run_ended", 9), ("run_queued", 0), ("run_running", 261)]
+    assert [tuple(row) for row in await connection.fetch(numbers)] == after
+    await downgrade(empty, "001")
+    reserved = "SELECT id, reserved_seq FROM runs ORDER BY id"
+    assert [tuple(row) for row in await connection.fetch(reserved)] == after
+    await connection.close()
+
+
 async def test_a_migrated_database_is_what_the_tables_say(dsn: str, empty: str) -> None:
     """Also in checks and in the names of constraints, which alembic does not compare."""
     assert await differences(dsn) == []

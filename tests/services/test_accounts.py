@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -69,6 +70,15 @@ async def test_names_of_users_are_one_whatever_their_case(database: Database) ->
         with pytest.raises(Invalid) as caught:
             await accounts.ensure_user(writing, "  ")
         assert caught.value.code == "TEXT_EMPTY"
+
+
+async def test_a_user_whom_several_servers_make_at_once_is_made_once(database: Database) -> None:
+    async def ensure() -> str:
+        async with database.writing() as writing:
+            return (await accounts.ensure_user(writing, "Ada")).id
+
+    ids = await asyncio.gather(*(ensure() for _ in range(4)))
+    assert len(set(ids)) == 1
 
 
 async def test_acts_are_read_by_who_did_them_and_by_auditors(

@@ -10,7 +10,7 @@ from services.access import Viewer, require_row
 from services.providers import Finished, TextPart, Usage
 from services.runs.prompting import GO_ON
 from tests.conftest import People
-from tests.services.test_runs import ScriptedProvider, Server, a_server, until
+from tests.services.runs.servers import ScriptedProvider, Server, a_server, until
 from tests.trees import Grown, events_of, grown, tree_now
 
 

@@ -17,7 +17,7 @@ from services.access import require_row
 from services.errors import Conflict, Invalid, LimitReached, NotFound
 from services.mirrors.pruning import MAX_LISTED
 from tests.conftest import People
-from tests.e2e.callers import Ledger
+from tests.e2e.ledgers import Ledger
 from tests.factories import make_talk, make_tree
 from tests.trees import (
     SHAPES,

@@ -9,14 +9,22 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from db.enums import RunEventType, Visibility
+from db.enums import RunEventType, TextChannel, Visibility
 from db.tables import Run
-from services.runs import Event, following
+from services.access import Viewer
+from services.providers import TextPart
+from services.runs import Event, following, texts_until
 from services.runs import records as service
-from services.runs.events import RESERVE
-from tests.services.test_runs import PATIENCE, Bench, a_server, bench, numbers_of, until
-
-__all__ = ["bench"]  # a fixture
+from tests.conftest import People
+from tests.services.runs.servers import (
+    PATIENCE,
+    STOP,
+    Bench,
+    ScriptedProvider,
+    a_server,
+    numbers_of,
+    until,
+)
 
 HOLDER = "server_x"
 
@@ -73,6 +81,29 @@ async def test_no_event_is_skipped_whose_transaction_ends_late(bench: Bench, dsn
         await first.close()
 
 
+async def test_texts_up_to_several_numbers_of_several_runs(bench: Bench, people: People) -> None:
+    """Rule R16. By the channel, and for who may see them."""
+    parts = [TextPart("reasoning", "Hm."), TextPart("text", "Yes"), TextPart("text", ", \u00e9.")]
+    async with a_server(bench.dsn, ScriptedProvider(*parts, STOP)):
+        one, other = await bench.ended(await bench.ask(), await bench.ask())
+    places = [(one.id, seq) for seq in (0, 4, 5, 6, 7, 99)] + [(other.id, 6), (other.id, 6)]
+
+    async def texts(viewer: Viewer, channel: TextChannel) -> list[str]:
+        async with bench.database.reading() as reading:
+            return await texts_until(reading, viewer, places, channel)
+
+    whole = "Yes, \u00e9."
+    assert await texts(bench.viewer, TextChannel.TEXT) == [
+        *["", "", "", "Yes", whole, whole],
+        *["Yes", "Yes"],
+    ]
+    assert await texts(bench.viewer, TextChannel.REASONING) == [
+        *["", "", "Hm.", "Hm.", "Hm.", "Hm."],
+        *["Hm.", "Hm."],
+    ]
+    assert await texts(people.stranger, TextChannel.TEXT) == [""] * 8
+
+
 @pytest.mark.parametrize("chunk", [1, 3, 500])
 async def test_events_stored_together_are_all_delivered(
     bench: Bench, dsn: str, chunk: int, monkeypatch: pytest.MonkeyPatch
@@ -81,7 +112,7 @@ async def test_events_stored_together_are_all_delivered(
     run = await taken(bench)
     whole = pieces(run, range(1, 11))
     async with bench.database.writing() as writing:
-        assert await service.store_events(writing, HOLDER, run.id, whole) == 10 + RESERVE
+        await service.store_events(writing, HOLDER, run.id, whole)
     read = service.events_after
 
     async def read_few(reading: object, viewer: object, run_id: str, seq: int) -> list[Event]:
