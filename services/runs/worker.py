@@ -405,19 +405,21 @@ class _Work:
         self._has_unstored.set()
 
     async def _store_as_it_comes(self) -> None:
-        # The first event goes at once; what comes while it is stored, and shortly after, goes
-        # together, so that a fast model costs few commits.
+        # Until the first piece of text is out, events go at once; then what comes while a batch is
+        # stored, and shortly after, goes together, so that a fast model costs few commits.
         clock = asyncio.get_running_loop().time
         while not self._is_ending:
             await self._has_unstored.wait()
             self._has_unstored.clear()
             began = clock()
+            may_wait = any(self._texts.values())
             try:
                 await self._store()
             except DATABASE_TROUBLE as error:
+                may_wait = True
                 self._has_unstored.set()
                 logger.warning("events wait for the database", error=type(error).__name__)
-            if not self._is_ending:
+            if may_wait and not self._is_ending:
                 await asyncio.sleep(began + FLUSH_SECONDS - clock())
 
     async def _store(self) -> None:
