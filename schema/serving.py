@@ -12,6 +12,7 @@ import orjson
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 from db.settings import Settings
 from schema.app import Server
@@ -140,6 +141,15 @@ class PatientHTTP(_CutsStalledClients, _BoundsHeads):
 
 class PatientWebSocket(_CutsStalledClients, WebSocketsSansIOProtocol):
     """WebSocket."""
+
+    def shutdown(self) -> None:
+        """Close because the server stops."""
+        try:
+            super().shutdown()
+        except InvalidState:
+            # The client has begun to close at the same moment. uvicorn would let this end the
+            # whole stop, the database's with it.
+            self.transport.close()
 
 
 class DrainingServer(uvicorn.Server):

@@ -18,9 +18,9 @@ from tests.e2e.callers import (
     Answer,
     Caller,
     Json,
-    Ledger,
     command,
 )
+from tests.e2e.ledgers import Ledger
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'

@@ -297,7 +297,10 @@ async def test_a_server_that_stops_takes_no_new_work(
         caller = Caller(server, session)
         begun = await caller.begin("Tell me everything. [demo: rate=0 length=10000]")
         assert (await caller.follow(begun.run))[-1]["status"] == "SUCCEEDED"
-        body = json.dumps({"query": RUN_EVENTS, "variables": {"run": begun.run}}).encode()
+        # More than the buffers between the two take, so that the stream waits for its reader.
+        padding = " ".join(f"a{number}: at" for number in range(45))
+        padded = f"subscription ($run: ID!) {{ runEvents(runId: $run) {{ seq {padding} }} }}"
+        body = json.dumps({"query": padded, "variables": {"run": begun.run}}).encode()
         host, port = server.address.removeprefix("http://").split(":")
         request = (
             f"POST /graphql HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n"
