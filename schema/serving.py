@@ -58,6 +58,11 @@ class _CutsStalledClients:
         self._forget()
         super().connection_lost(exc)  # type: ignore[misc]
 
+    def cut_if_stalled(self) -> None:
+        """Cut the connection now if its client has left something unread."""
+        if self._stalled is not None:
+            self.transport.abort()
+
     def _forget(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
@@ -142,6 +147,13 @@ class PatientHTTP(_CutsStalledClients, _BoundsHeads):
 class PatientWebSocket(_CutsStalledClients, WebSocketsSansIOProtocol):
     """WebSocket."""
 
+    async def send(self, message: Any) -> None:
+        """Send what the application says."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            # uvicorn takes a refused handshake for one that was forgotten, and logs an error.
+            self.handshake_complete = True
+
     def shutdown(self) -> None:
         """Close because the server stops."""
         try:
@@ -176,6 +188,10 @@ class DrainingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Drain, stop, close. All of it here: uvicorn raises the signal again afterwards."""
         await self._server.drain()
+        # Who has not read by now what was sent is not waited for any longer.
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, _CutsStalledClients):
+                connection.cut_if_stalled()
         await super().shutdown(sockets)
         await self._server.close()
 

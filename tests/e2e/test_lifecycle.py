@@ -324,6 +324,8 @@ async def test_a_server_that_stops_takes_no_new_work(
             async with asyncio.timeout(STOP_SECONDS * 2):
                 await stopping
     assert "Traceback" not in server.output, server.output
+    # Neither the refused handshake nor the reader who was cut is a mistake of the server's.
+    assert "error" not in server.output, server.output
 
 
 async def _first_refusal(caller: Caller) -> Any:
