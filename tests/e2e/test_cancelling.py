@@ -323,6 +323,7 @@ async def test_leaving_at_the_moment_when_the_time_is_up_does_no_harm(
             transport = dice.choice([ByPost, ByEvents, ByOneStream, BySocket])
             client = transport(hasty.server.address)
             await client.begin(WORK[dice.choice(kinds)].query)
+            # The moment of leaving is the scenario: about when the time is up.
             await asyncio.sleep(dice.gauss(0.2, 0.01))
             await client.abort()
             await client.gone()
@@ -417,6 +418,7 @@ async def test_a_thousand_clients_that_come_and_go_in_any_order_leave_nothing(
             client = transport(caller.server.address)
             await client.begin(query, variables)
             if pause is not None:
+                # Part of the scenario: clients leave at any moment. Nothing is waited for here.
                 await asyncio.sleep(pause)
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                 await getattr(client, end)()

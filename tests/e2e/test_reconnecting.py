@@ -117,6 +117,7 @@ class Follower:
             if self.seen and self.seen[-1]["__typename"] == "RunFinished":
                 return
             self.disconnects += 1
+            # Part of the scenario: clients come back after a while of any length.
             await asyncio.sleep(self.draw.uniform(0.0, 0.05))
 
     async def _visit(self) -> None:

@@ -369,6 +369,7 @@ async def test_a_thousand_clients_that_come_and_go_in_any_order_leave_nothing(wi
             if "gated" in asked:
                 wire.probe.gate.release()
             if pause is not None:
+                # Part of the scenario: clients leave at any moment. Nothing is waited for here.
                 await asyncio.sleep(pause)
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                 await leave(client, end)

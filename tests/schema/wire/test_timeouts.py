@@ -173,6 +173,7 @@ async def test_parts_of_events_that_take_too_long(wire: Wire) -> None:
 async def test_waiting_for_an_event_is_not_limited(wire: Wire) -> None:
     async with asking(wire, "subscription { gated { number } }", headers=EVENTS) as exchange:
         await exchange.expect(b":\n\n")
+        # The silence is the scenario: twice as long as any operation may take.
         await asyncio.sleep(2 * SECONDS)
         wire.probe.gate.release()
         await exchange.expect(b'event: next\ndata: {"data":{"gated":{"number":0}}}\n\n')
