@@ -121,7 +121,8 @@ async def by_events(wire: Wire, query: str, count: int) -> Told:
         while len(told.responses) < count:
             told.raw += (piece := await exchange.piece())
             if piece.startswith(b"event: next"):
-                told.responses.append(json.loads(piece.partition(b"data: ")[2]))
+                event, _, _ = piece.partition(b"\n\n")
+                told.responses.append(json.loads(event.partition(b"data: ")[2]))
         told.request_id = exchange.headers.get("x-request-id")
     return told
 
