@@ -78,16 +78,13 @@ async def send_stream(
     await stream.begin({**framing.headers, **headers})
     await stream.write(framing.opening)
 
-    last = b""
-
     async def pump() -> None:
-        nonlocal last
         async with aclosing(responses):
             try:
                 async for response in responses:
                     await stream.write(framing.frame(response))
             except RequestError as error:
-                last = framing.frame({"errors": error.errors})
+                await stream.write(framing.frame({"errors": error.errors}))
 
     try:
         await race(
@@ -99,8 +96,6 @@ async def send_stream(
     except EndedEarly as early:
         if early.reason == "gone":
             return
-        last = framing.frame({"errors": [SIGNED_OUT]})
-    # In one piece: urql makes two results of an error and an end that come apart, and sends a
-    # document that is to be registered once for each.
-    await stream.write(last + framing.ending)
+        await stream.write(framing.frame({"errors": [SIGNED_OUT]}))
+    await stream.write(framing.ending)
     await stream.end()

@@ -43,10 +43,6 @@ STEPS: dict[str, tuple[list[Json], list[Json]]] = {
         [sent("POST", has_query=False, status=404), sent("POST")],
     ),
     "mutation again": ([{"data": {"set": 5}}], [sent("POST", has_query=False)]),
-    "persisted subscription": (
-        [COUNTED_TO_ONE],
-        [sent("POST", has_query=False, type=STREAM), sent("POST", type=STREAM)],
-    ),
     "by POST": ([HELLO], [sent("POST", has_query=False)]),
     "enforced": ([HELLO], [sent("GET", has_query=False)]),
     "enforced miss": (
@@ -61,6 +57,12 @@ async def test_urql_reads_streams_and_errors_and_sends_persisted_documents(wire:
     steps: dict[str, Any] = {}
     async for line in node_lines("urql-exchanges.mjs", url=wire.url):
         steps[line["step"]] = (line["results"], line["requests"])
+    results, requests = steps.pop("persisted subscription")
+    miss, *registered = requests
+    assert miss == sent("POST", has_query=False, type=STREAM)
+    # urql makes two results of a miss whose error and end are read at once, and then asks twice.
+    assert registered in ([sent("POST", type=STREAM)], [sent("POST", type=STREAM)] * 2)
+    assert results == [COUNTED_TO_ONE] * len(registered)
     assert steps == STEPS
 
 

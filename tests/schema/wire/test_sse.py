@@ -135,16 +135,6 @@ async def test_streams_are_for_those_who_want_them(
         assert exchange.headers["content-type"] == f"{media}; charset=utf-8"
 
 
-async def test_an_error_goes_in_one_piece_with_the_end_of_its_stream(wire: Wire) -> None:
-    """Rule T43. urql makes two results of an error and an end that come apart."""
-    async with asking(wire, "{ unknown }") as exchange:
-        assert await exchange.piece() == COMMENT
-        piece = await exchange.piece()
-        assert piece.startswith(b'event: next\ndata: {"errors":')
-        assert piece.endswith(b"\n\n" + COMPLETE)
-        assert await exchange.piece() == b""
-
-
 ERRORS: dict[str, tuple[dict[str, Any], list[Json]]] = {
     "a syntax error": (
         {"query": "{ hello"},
