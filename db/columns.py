@@ -17,6 +17,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Text,
@@ -96,6 +97,16 @@ def boolean_column(*, default: bool) -> Any:
 def json_column(name: str, *, nullable: bool = False) -> Any:
     """Free-form JSON under its database name; decoded to plain Python values."""
     return Field(sa_column=Column(name, JSONB, nullable=nullable))
+
+
+def json_list_column(name: str) -> Any:
+    """A JSON list under its database name; empty unless given."""
+    return Field(sa_column=Column(name, JSONB, nullable=False, server_default=text("'[]'::jsonb")))
+
+
+def bytes_column() -> Any:
+    """A file's content. In a table of its own, so that no list reads it."""
+    return Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 def time_column(*, nullable: bool = True) -> Any:

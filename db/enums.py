@@ -74,6 +74,122 @@ class CustodianshipStatus(StrEnum):
     ENDED = "ended"
 
 
+class FormKind(StrEnum):
+    """Which of a character's outward forms this is."""
+
+    PRIMARY = "primary"
+    VARIANT = "variant"
+
+
+class FormStatus(StrEnum):
+    """Whether a form is official."""
+
+    CANDIDATE = "candidate"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    RETIRED = "retired"
+
+
+class VoiceSource(StrEnum):
+    """Where a voice comes from."""
+
+    STOCK = "stock"
+    DESIGNED = "designed"
+    CLONED = "cloned"
+
+
+class PetitionKind(StrEnum):
+    """What a user is asked to decide."""
+
+    TOOL_EXECUTION = "tool_execution"
+    DEATH = "death"
+    WEIGHTY_MEMORY = "weighty_memory"
+    SOUL_FORGING = "soul_forging"
+
+
+class PetitionStatus(StrEnum):
+    """What became of a petition; expiry means refusal."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+
+
+class LorePosition(StrEnum):
+    """Where the text of a lorebook entry goes in a prompt."""
+
+    BEFORE_CHAR = "before_char"
+    AFTER_CHAR = "after_char"
+    BEFORE_EXAMPLES = "before_examples"
+    AFTER_EXAMPLES = "after_examples"
+    BEFORE_AUTHOR_NOTE = "before_author_note"
+    AFTER_AUTHOR_NOTE = "after_author_note"
+    AT_DEPTH = "at_depth"
+    OUTLET = "outlet"
+
+
+class SelectiveLogic(StrEnum):
+    """How the secondary keys of a lorebook entry count."""
+
+    AND_ANY = "and_any"
+    AND_ALL = "and_all"
+    NOT_ANY = "not_any"
+    NOT_ALL = "not_all"
+
+
+class ReviewStatus(StrEnum):
+    """Whether a person has taken something that was imported."""
+
+    PENDING_REVIEW = "pending_review"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class ImportKind(StrEnum):
+    """What was imported."""
+
+    CHARACTER_CARD = "character_card"
+    LOREBOOK = "lorebook"
+    CHAT_LOG = "chat_log"
+
+
+class ImportStatus(StrEnum):
+    """How far an import has come."""
+
+    AWAITING_REVIEW = "awaiting_review"
+    COMPLETED = "completed"
+    ABANDONED = "abandoned"
+
+
+class ImportItemKind(StrEnum):
+    """What one part of an import is."""
+
+    EMBRYO = "embryo"
+    LOREBOOK_ENTRY = "lorebook_entry"
+    FILE = "file"
+
+
+class ImportItemStatus(StrEnum):
+    """What became of one part of an import."""
+
+    PARSED = "parsed"
+    PENDING_REVIEW = "pending_review"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+class ExportFormat(StrEnum):
+    """In what shape something leaves the server."""
+
+    CARD_V2_JSON = "card_v2_json"
+    CARD_V3_JSON = "card_v3_json"
+    CARD_PNG = "card_png"
+    CARD_CHARX = "card_charx"
+    IDENTITY_PACKAGE = "identity_package"
+
+
 class TreeStatus(StrEnum):
     """Whether a tree can still grow."""
 

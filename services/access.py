@@ -31,8 +31,19 @@ from db.tables import (
     Canonization,
     Character,
     Citation,
+    Custodianship,
     EmbryoDraft,
+    Export,
+    Form,
+    FormAnchor,
+    IdentityRecord,
+    IdentityRecordVersion,
+    ImportItem,
+    ImportJob,
+    Lorebook,
+    LorebookEntry,
     MirrorTree,
+    Petition,
     Run,
     RunEvent,
     RuntimeSeat,
@@ -41,6 +52,7 @@ from db.tables import (
     TreeNode,
     TreeTransplant,
     User,
+    VoiceProfile,
 )
 from services.errors import Forbidden, NotFound
 
@@ -89,6 +101,24 @@ def _of_node(node_id: Any) -> ColumnElement[bool]:
     return exists(select(1).where(col(TreeNode.id) == node_id, _of_tree(col(TreeNode.tree_id))))
 
 
+def _of_record(record_id: Any) -> ColumnElement[bool]:
+    return exists(
+        select(1).where(
+            col(IdentityRecord.id) == record_id, _of_character(col(IdentityRecord.character_id))
+        )
+    )
+
+
+def _of_job(job_id: Any) -> ColumnElement[bool]:
+    owned = col(ImportJob.owner_user_id) == _viewer()
+    return exists(select(1).where(col(ImportJob.id) == job_id, owned))
+
+
+def _of_lorebook(lorebook_id: Any) -> ColumnElement[bool]:
+    owned = col(Lorebook.owner_user_id) == _viewer()
+    return exists(select(1).where(col(Lorebook.id) == lorebook_id, owned))
+
+
 def _of_run(run_id: Any) -> ColumnElement[bool]:
     return exists(select(1).where(col(Run.id) == run_id, _of_character(col(Run.character_id))))
 
@@ -102,7 +132,19 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     ),
     EmbryoDraft: lambda: col(EmbryoDraft.owner_user_id) == _viewer(),
     Character: lambda: col(Character.custodian_user_id) == _viewer(),
+    Custodianship: lambda: _of_character(col(Custodianship.character_id)),
     RuntimeSeat: lambda: _of_character(col(RuntimeSeat.character_id)),
+    IdentityRecord: lambda: _of_character(col(IdentityRecord.character_id)),
+    IdentityRecordVersion: lambda: _of_record(col(IdentityRecordVersion.identity_record_id)),
+    FormAnchor: lambda: _of_character(col(FormAnchor.character_id)),
+    Form: lambda: _of_character(col(Form.character_id)),
+    VoiceProfile: lambda: _of_character(col(VoiceProfile.character_id)),
+    Petition: lambda: _of_character(col(Petition.character_id)),
+    Lorebook: lambda: col(Lorebook.owner_user_id) == _viewer(),
+    LorebookEntry: lambda: _of_lorebook(col(LorebookEntry.lorebook_id)),
+    ImportJob: lambda: col(ImportJob.owner_user_id) == _viewer(),
+    ImportItem: lambda: _of_job(col(ImportItem.import_job_id)),
+    Export: lambda: col(Export.owner_user_id) == _viewer(),
     MirrorTree: lambda: _of_character(col(MirrorTree.character_id)),
     TreeNode: lambda: _of_tree(col(TreeNode.tree_id)),
     TreeEvent: lambda: _of_tree(col(TreeEvent.tree_id)),

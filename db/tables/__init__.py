@@ -11,7 +11,19 @@ from db.tables.accounts import (
     Setting,
     User,
 )
-from db.tables.characters import Character, Custodianship, EmbryoDraft, RuntimeSeat
+from db.tables.characters import (
+    Character,
+    Custodianship,
+    EmbryoDraft,
+    Form,
+    FormAnchor,
+    IdentityPackage,
+    IdentityRecord,
+    IdentityRecordVersion,
+    RuntimeSeat,
+    VoiceProfile,
+)
+from db.tables.lorebooks import Lorebook, LorebookEntry
 from db.tables.mirrors import (
     Canonization,
     Citation,
@@ -20,21 +32,37 @@ from db.tables.mirrors import (
     TreeNode,
     TreeTransplant,
 )
+from db.tables.petitions import Brief, Petition
 from db.tables.runs import Run, RunError, RunEvent
+from db.tables.transfers import Export, ExportFile, ImportFile, ImportItem, ImportJob
 
 metadata = Table.metadata
 
 __all__ = [
     "AuditEvent",
+    "Brief",
     "Canonization",
     "Character",
     "Citation",
     "Credential",
     "Custodianship",
     "EmbryoDraft",
+    "Export",
+    "ExportFile",
+    "Form",
+    "FormAnchor",
     "Idempotency",
+    "IdentityPackage",
+    "IdentityRecord",
+    "IdentityRecordVersion",
+    "ImportFile",
+    "ImportItem",
+    "ImportJob",
     "LoginSession",
+    "Lorebook",
+    "LorebookEntry",
     "MirrorTree",
+    "Petition",
     "Role",
     "RoleGrant",
     "Run",
@@ -47,5 +75,6 @@ __all__ = [
     "TreeNode",
     "TreeTransplant",
     "User",
+    "VoiceProfile",
     "metadata",
 ]

@@ -9,22 +9,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index
+from sqlalchemy import Column, ForeignKey, Index, String, UniqueConstraint, text
+from sqlmodel import Field
 
 from db.columns import (
     Table,
+    boolean_column,
     created_at_column,
     enum_column,
     id_column,
     integer_column,
     json_column,
+    json_list_column,
     one_of,
     reference,
     text_column,
     time_column,
     version_column,
 )
-from db.enums import CharacterStatus, CustodianshipStatus, EmbryoStatus, Origin
+from db.enums import (
+    CharacterStatus,
+    CustodianshipStatus,
+    EmbryoStatus,
+    FormKind,
+    FormStatus,
+    Origin,
+    VoiceSource,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,10 @@ class EmbryoDraft(Table, table=True):
     checklist_points: list[dict[str, Any]] = json_column("checklist_json")
     # The imported file's JSON exactly as it was, for a faithful export; null for other origins.
     source_card: dict[str, Any] | None = json_column("source_card_json", nullable=True)
+    # The import that made it; its files go with the draft.
+    import_job_id: str | None = reference("import_jobs.id", nullable=True, unique=True)
+    # [{question, answer, model, at}]: trial talk, oldest first. It leaves no trace elsewhere.
+    rehearsal_turns: list[dict[str, Any]] = json_list_column("rehearsal_log_json")
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
     version: int = version_column()
@@ -85,6 +100,13 @@ class Character(Table, table=True):
     status: CharacterStatus = enum_column()
     # Core anchor and forbidden zone: no run may change it.
     identity_baseline: dict[str, Any] = json_column("identity_baseline_json")
+    # Set when its death was confirmed; until `cooling_off_until` it can be taken back.
+    died_at: datetime | None = time_column()
+    cooling_off_until: datetime | None = time_column()
+    # Since when it is a read-only archive.
+    archived_at: datetime | None = time_column()
+    # Since when nothing but tombstones is left of it.
+    erased_at: datetime | None = time_column()
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
     version: int = version_column()
@@ -119,3 +141,124 @@ class RuntimeSeat(Table, table=True):
     lease_holder: str | None = text_column(nullable=True)
     lease_expires_at: datetime | None = time_column()
     created_at: datetime = created_at_column()
+
+
+class IdentityRecord(Table, table=True):
+    """The verifiable history of who a character is: one for each character, in versions."""
+
+    __tablename__ = "identity_records"
+
+    id: str = id_column()
+    character_id: str = reference("characters.id", unique=True)
+    # Number of the newest version; raised under this row's lock.
+    version_no: int = integer_column(default=0)
+    created_at: datetime = created_at_column()
+
+
+class IdentityRecordVersion(Table, table=True):
+    """One version of who a character is, signed. Append-only: it holds digests, the text itself
+    lies in `identity_packages`, where it can be erased.
+    """
+
+    __tablename__ = "identity_record_versions"
+    __table_args__ = (UniqueConstraint("identity_record_id", "version_no"),)
+
+    id: str = id_column()
+    identity_record_id: str = reference("identity_records.id")
+    # Counts from 1 within the record.
+    version_no: int = integer_column()
+    # SHA-256 of the package's canonical JSON, lower-case hexadecimal.
+    digest: str = text_column()
+    # The digest of the version before, so that none can be taken out; null for the first.
+    previous_digest: str | None = text_column(nullable=True)
+    # Ed25519 over what the version says, base64; and the key that made it.
+    signed_digest: str = text_column()
+    signer: str = text_column()
+    # The confirmed act behind this version; null for the first, which activation issues.
+    petition_id: str | None = reference("confirmations.id", nullable=True)
+    created_at: datetime = created_at_column()
+
+
+class IdentityPackage(Table, table=True):
+    """The text of a version of an identity record; erasure removes the row."""
+
+    __tablename__ = "identity_packages"
+
+    version_id: str = Field(
+        sa_column=Column(String, ForeignKey("identity_record_versions.id"), primary_key=True)
+    )
+    package: dict[str, Any] = json_column("package_json")
+
+
+class FormAnchor(Table, table=True):
+    """What every outward form of a character keeps to."""
+
+    __tablename__ = "form_anchors"
+
+    id: str = id_column()
+    character_id: str = reference("characters.id", unique=True)
+    stable_traits: list[str] = json_list_column("stable_traits_json")
+    permissions: list[str] = json_list_column("permissions_json")
+    taboos: list[str] = json_list_column("taboos_json")
+    # What may change, and within which range: {"hair": "black to silver"}.
+    variable_range: dict[str, Any] = json_column("variable_range_json")
+    created_at: datetime = created_at_column()
+    updated_at: datetime | None = time_column()
+    version: int = version_column()
+
+
+class Form(Table, table=True):
+    """An outward form of a character: a candidate until its custodian settles it."""
+
+    __tablename__ = "forms"
+    __table_args__ = (
+        one_of("kind", FormKind),
+        one_of("status", FormStatus),
+        Index(None, "character_id", "created_at", "id"),
+        Index(
+            "uq_forms_primary",
+            "character_id",
+            unique=True,
+            postgresql_where=text("kind = 'primary' AND status = 'confirmed'"),
+        ),
+    )
+
+    id: str = id_column()
+    character_id: str = reference("characters.id")
+    kind: FormKind = enum_column()
+    status: FormStatus = enum_column()
+    name: str = text_column()
+    # What it looks like, in words.
+    description: str = text_column()
+    # Where its picture is kept, as the front end names it.
+    asset_ref: str | None = text_column(nullable=True)
+    settled_at: datetime | None = time_column()
+    settled_by_user_id: str | None = reference("users.id", nullable=True)
+    created_at: datetime = created_at_column()
+    version: int = version_column()
+
+
+class VoiceProfile(Table, table=True):
+    """A voice of a character, and whether the person it was cloned from allows it."""
+
+    __tablename__ = "voice_profiles"
+    __table_args__ = (
+        one_of("source_kind", VoiceSource),
+        Index(None, "character_id", "created_at", "id"),
+    )
+
+    id: str = id_column()
+    character_id: str = reference("characters.id")
+    name: str = text_column()
+    source_kind: VoiceSource = enum_column()
+    # Where the voice is kept, as the front end or its provider names it.
+    source_ref: str | None = text_column(nullable=True)
+    clone_authorized: bool = boolean_column(default=False)
+    # What proves the permission. Sensitive (spec, section 10): lists show that it is there.
+    authorization_ref: str | None = text_column(nullable=True)
+    authorized_by_user_id: str | None = reference("users.id", nullable=True)
+    authorized_at: datetime | None = time_column()
+    # Until when the permission holds; null without an end.
+    expires_at: datetime | None = time_column()
+    created_at: datetime = created_at_column()
+    version: int = version_column()

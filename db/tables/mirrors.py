@@ -131,6 +131,8 @@ class TreeNode(Table, table=True):
     reasoning: str | None = text_column(nullable=True)
     run_id: str | None = text_column(nullable=True)
     created_at: datetime = created_at_column()
+    # Since when only the tombstone is left: no content, no reasoning.
+    erased_at: datetime | None = time_column()
 
 
 class Citation(Table, table=True):
@@ -151,6 +153,8 @@ class Citation(Table, table=True):
     source_id: str | None = text_column(nullable=True)
     source_version: int | None = integer_column(nullable=True)
     created_at: datetime = created_at_column()
+    # Since when only the tombstone is left: no quote.
+    erased_at: datetime | None = time_column()
 
 
 class Canonization(Table, table=True):

@@ -1,4 +1,4 @@
-"""Characters: from a draft (made by hand or read from a card) to an activated character.
+"""Drafts: made by hand or read from a card, until they are activated.
 
 Source: spec soul-mirror, section 1.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
 from db.enums import CharacterStatus, CustodianshipStatus, EmbryoStatus, Origin
 from db.paging import Page, PagedList, PageRequest, SortKey
-from db.reading import Reading, Writing, any_of, columns, param, statement
+from db.reading import Reading, Writing, param, statement
 from db.tables import Character, Custodianship, EmbryoDraft, RuntimeSeat
 from services.access import Viewer, hold_row, visible
 from services.accounts import record_act
 from services.cards import Card
+from services.characters.living import baseline_of
 from services.errors import Conflict, Invalid
 from services.text import MAX_LINE, checked_text, refuse_unstorable
 
@@ -29,19 +30,6 @@ CHECKLIST = (
     ("custody", "I take custody of this character and answer for what it does."),
 )
 
-# The fields of a card that make up who the character is; the rest stays with the draft.
-CORE_FIELDS = (
-    "name",
-    "nickname",
-    "description",
-    "personality",
-    "scenario",
-    "first_mes",
-    "mes_example",
-    "system_prompt",
-    "post_history_instructions",
-)
-
 EMBRYOS = PagedList(
     "embryos",
     EmbryoDraft,
@@ -50,12 +38,6 @@ EMBRYOS = PagedList(
         SortKey(col(EmbryoDraft.id), is_descending=True),
     ],
     where=lambda: visible(EmbryoDraft),
-)
-CHARACTERS = PagedList(
-    "characters",
-    Character,
-    sort=[SortKey(col(Character.created_at)), SortKey(col(Character.id))],
-    where=lambda: visible(Character),
 )
 
 
@@ -148,10 +130,7 @@ async def activate_embryo(
         name=identity["name"],
         origin=embryo.origin,
         status=CharacterStatus.ACTIVE,
-        identity_baseline={
-            "core_anchor": {key: identity[key] for key in CORE_FIELDS if identity.get(key)},
-            "forbidden_zone": identity.get("forbidden_zone") or [],
-        },
+        identity_baseline=baseline_of(identity),
     )
     await writing.insert(
         Custodianship,
@@ -183,40 +162,6 @@ def _check_confirmed(required: Sequence[str], confirmed: Sequence[str]) -> None:
         )
 
 
-@statement(RuntimeSeat)
-def _seats_of_characters() -> Any:
-    return select(*columns(RuntimeSeat)).where(
-        any_of(RuntimeSeat.character_id, "character_ids"), visible(RuntimeSeat)
-    )
-
-
-async def seats_of_characters(
-    reading: Reading, viewer: Viewer, character_ids: Sequence[str]
-) -> dict[str, RuntimeSeat]:
-    """The seat of each character, by the character's id."""
-    rows = await reading.all(
-        _seats_of_characters(), character_ids=list(character_ids), **viewer.parameters
-    )
-    return {row.character_id: row for row in rows}
-
-
-async def list_characters(
-    reading: Reading, viewer: Viewer, request: PageRequest
-) -> Page[Character]:
-    """The viewer's characters, oldest first."""
-    return await CHARACTERS.page(reading, request, **viewer.parameters)
-
-
 async def list_embryos(reading: Reading, viewer: Viewer, request: PageRequest) -> Page[EmbryoDraft]:
     """The viewer's drafts, newest first."""
     return await EMBRYOS.page(reading, request, **viewer.parameters)
-
-
-def require_alive(character: Character, *path: str | int) -> None:
-    """Raises Conflict with CHARACTER_READ_ONLY unless the character is active."""
-    if character.status != CharacterStatus.ACTIVE:
-        raise Conflict(
-            f"{character.name} is {character.status} and can only be read.",
-            "CHARACTER_READ_ONLY",
-            path,
-        )
