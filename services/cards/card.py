@@ -8,6 +8,9 @@ from typing import Any
 # A hostile file can need a mend at every value; people read the first few at most.
 MAX_WARNINGS = 100
 
+# Where the picture of a PNG card stands among the files, unless an asset gives it another path.
+PICTURE_PATH = "assets/icon/images/main.png"
+
 
 @dataclass(frozen=True, slots=True)
 class CardWarning:
@@ -23,11 +26,26 @@ class CardWarning:
 
 
 @dataclass(frozen=True, slots=True)
+class CardFile:
+    """A file that came with a card: its picture, or what an archive or a PNG carried beside it.
+
+    `path` is unique within a card, relative, with `/` between its parts and without `..`: it may
+    be joined to a folder. `media_type` was judged by the bytes, never by the ending, and is
+    `application/octet-stream` when they tell nothing. `content` is as it came, but for the picture
+    of a PNG card: its card chunks are taken out, so that it can carry a card again.
+    """
+
+    path: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """One character card.
 
-    `container` is `png_text` or `json`. `spec` is `v1`, `v2` or `v3`: what the payload is, not what
-    the chunk that carried it is called.
+    `container` is `png_text`, `json` or `charx`. `spec` is `v1`, `v2` or `v3`: what the payload is,
+    not what the chunk that carried it is called.
 
     `fields` has the shape of the V3 `data` object whatever the spec was. Always present: the texts
     `name`, `description`, `personality`, `scenario`, `first_mes`, `mes_example`, `creator_notes`,
@@ -40,6 +58,9 @@ class Card:
     `source` is the JSON object of the file, changed only where a database or a JSON writer could
     not hold it: U+0000, lone surrogates, numbers that are not finite or need more than 64 bits.
     It shares no object with `fields`.
+
+    `files` came with the card. An asset in `fields` that means one of them has the URI
+    `embeded://{path}`, however the file spells it; `ccdefault:` means the file at `PICTURE_PATH`.
     """
 
     container: str
@@ -47,6 +68,7 @@ class Card:
     fields: dict[str, Any]
     source: dict[str, Any]
     warnings: tuple[CardWarning, ...]
+    files: tuple[CardFile, ...] = ()
 
 
 class Findings:

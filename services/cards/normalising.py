@@ -5,14 +5,14 @@ Which keys the form has is told at `Card`. How single values are mended is in `v
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from services.cards import values
 from services.cards.card import Findings
+from services.cards.other_shapes import OLD_NAMES, fill_from_old_names
 from services.cards.refusals import MAX_GREETINGS, refusal
 
-_TEXTS = (
+TEXTS = (
     "name",
     "description",
     "personality",
@@ -25,35 +25,23 @@ _TEXTS = (
     "creator",
     "character_version",
 )
-_GREETINGS = ("alternate_greetings", "group_only_greetings")
-_REQUIRED = (*_TEXTS, *_GREETINGS, "tags", "extensions")
-_DATES = ("creation_date", "modification_date")
-_V3_ONLY = (
+GREETINGS = ("alternate_greetings", "group_only_greetings")
+REQUIRED = (*TEXTS, *GREETINGS, "tags", "extensions")
+DATES = ("creation_date", "modification_date")
+V3_ONLY = (
     "nickname",
     "group_only_greetings",
     "assets",
     "creator_notes_multilingual",
     "source",
-    *_DATES,
+    *DATES,
 )
-_KNOWN = frozenset((*_REQUIRED, *_V3_ONLY, "character_book"))
+KNOWN = frozenset((*REQUIRED, *V3_ONLY, "character_book"))
 
 _SPECS = {"chara_card_v2": "v2", "chara_card_v3": "v3"}
 _NEWEST_VERSION = 3.0
 
-# Names that older programs give at the root, in order of trust (spec: sillytavern cards, 10).
-_OLD_NAMES = {
-    "creatorcomment": "creator_notes",
-    "char_name": "name",
-    "char_persona": "description",
-    "char_greeting": "first_mes",
-    "example_dialogue": "mes_example",
-    "world_scenario": "scenario",
-    "context": "description",
-    "greeting": "first_mes",
-    "sampleChat": "mes_example",
-}
-_ROOT_EXTENSIONS = ("talkativeness", "fav")
+ROOT_EXTENSIONS = ("talkativeness", "fav")
 
 
 def normalise(source: dict[str, Any], found: Findings) -> tuple[str, dict[str, Any]]:
@@ -64,7 +52,7 @@ def normalise(source: dict[str, Any], found: Findings) -> tuple[str, dict[str, A
     """
     _refuse_lorebook(source)
     data = source.get("data")
-    if isinstance(data, dict) and ("spec" in source or not _KNOWN.isdisjoint(data)):
+    if isinstance(data, dict) and ("spec" in source or not KNOWN.isdisjoint(data)):
         spec = _spec_of(source, data, found)
         given, prefix = _with_root_copies(source, data, found), "data."
     else:
@@ -73,10 +61,10 @@ def normalise(source: dict[str, Any], found: Findings) -> tuple[str, dict[str, A
             found.add("DATA_MISSING", message, "data")
         spec = "v1"
         given, prefix = _from_root(source, found), ""
-    fields = _fields(copy.deepcopy(given), prefix, found)
+    fields = _fields(values.copied(given), prefix, found)
     if not any(letter.isprintable() and not letter.isspace() for letter in fields["name"]):
         raise refusal("CARD_NAME_MISSING", "The card gives no name for its character.")
-    if sum(len(fields[key]) for key in _GREETINGS) > MAX_GREETINGS:
+    if sum(len(fields[key]) for key in GREETINGS) > MAX_GREETINGS:
         message = f"The card has more than {MAX_GREETINGS} alternate and group greetings."
         raise refusal("CARD_TOO_MANY_GREETINGS", message)
     return spec, fields
@@ -97,7 +85,7 @@ def _spec_of(source: dict[str, Any], data: dict[str, Any], found: Findings) -> s
     version = values.number_of(source.get("spec_version"))
     known = _SPECS.get(spec.strip().lower()) if isinstance(spec, str) else None
     if known is None:
-        is_v3 = not data.keys().isdisjoint(_V3_ONLY) or (version is not None and version >= 3)
+        is_v3 = not data.keys().isdisjoint(V3_ONLY) or (version is not None and version >= 3)
         known = "v3" if is_v3 else "v2"
         if spec is None:
             message = f"The card does not say its spec; by its shape it is {known}."
@@ -122,8 +110,8 @@ def _with_root_copies(
     `data` wins; what it lacks is taken from the root, and a text that differs is told.
     """
     given = dict(data)
-    copies = {_OLD_NAMES["creatorcomment"]: source.get("creatorcomment"), **source}
-    for key in _REQUIRED:
+    copies = {OLD_NAMES["creatorcomment"]: source.get("creatorcomment"), **source}
+    for key in REQUIRED:
         root_value = copies.get(key)
         if root_value is None or root_value == "":
             continue
@@ -131,7 +119,7 @@ def _with_root_copies(
             given[key] = root_value
             message = "The field is missing in data; it was taken from the root of the card."
             found.add("FILLED_FROM_ROOT", message, f"data.{key}")
-        elif key in _TEXTS and isinstance(root_value, str) and root_value != given[key]:
+        elif key in TEXTS and isinstance(root_value, str) and root_value != given[key]:
             message = "The root of the card holds another text; the one in data was taken."
             found.add("ROOT_DIFFERS", message, f"data.{key}")
     return given
@@ -142,14 +130,10 @@ def _from_root(source: dict[str, Any], found: Findings) -> dict[str, Any]:
 
     Other root keys belong to the program that wrote the file and stay in the source only.
     """
-    given = {key: value for key, value in source.items() if key in _KNOWN}
-    for old_name, key in _OLD_NAMES.items():
-        value = source.get(old_name)
-        if isinstance(value, str) and value and given.get(key) in (None, ""):
-            given[key] = value
-            found.add("FIELD_RENAMED", f"The field was read as {key}.", old_name)
+    given = {key: value for key, value in source.items() if key in KNOWN}
+    fill_from_old_names(given, source, found)
     if given.get("extensions") is None:
-        extensions = {key: source[key] for key in _ROOT_EXTENSIONS if key in source}
+        extensions = {key: source[key] for key in ROOT_EXTENSIONS if key in source}
         if extensions:
             given["extensions"] = extensions
     return given
@@ -157,9 +141,9 @@ def _from_root(source: dict[str, Any], found: Findings) -> dict[str, Any]:
 
 def _fields(given: dict[str, Any], prefix: str, found: Findings) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        key: values.text(given.get(key, ""), prefix + key, found) for key in _TEXTS
+        key: values.text(given.get(key, ""), prefix + key, found) for key in TEXTS
     }
-    for key in _GREETINGS:
+    for key in GREETINGS:
         fields[key] = values.texts(given.get(key, []), prefix + key, found)
     fields["tags"] = values.texts(given.get("tags", []), prefix + "tags", found, separator=",")
     fields["extensions"] = values.extensions(
@@ -168,15 +152,15 @@ def _fields(given: dict[str, Any], prefix: str, found: Findings) -> dict[str, An
 
     for key, value in given.items():
         path = prefix + key
-        if key in _REQUIRED:
+        if key in REQUIRED:
             continue
-        if key in _KNOWN and value is None:
+        if key in KNOWN and value is None:
             found.add("NULL_VALUE", "The value is null; the field was left out.", path)
         elif key == "nickname":
             fields[key] = values.text(value, path, found)
         elif key == "source":
             fields[key] = values.texts(value, path, found)
-        elif key in _DATES:
+        elif key in DATES:
             values.keep(fields, key, values.seconds(value, path, found))
         elif key == "assets":
             values.keep(fields, key, values.assets(value, path, found))

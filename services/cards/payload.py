@@ -9,7 +9,14 @@ from typing import Any
 
 from services.cards.card import Findings
 from services.cards.mending import make_storable, without_unstorable
-from services.cards.refusals import MAX_BRACKETS, MAX_JSON_DEPTH, refusal
+from services.cards.refusals import (
+    MAX_BRACKETS,
+    MAX_COMMAS,
+    MAX_INFLATED_BYTES,
+    MAX_JSON_DEPTH,
+    card_too_large,
+    refusal,
+)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n\0"
@@ -28,6 +35,11 @@ def trimmed(text: bytes) -> bytes:
     return text.strip(_BLANKS).removeprefix(_BYTE_ORDER_MARK).strip(_BLANKS)
 
 
+def begins_json(content: bytes) -> bool:
+    """Whether a file looks like JSON, or like a card that RisuAI encrypted."""
+    return trimmed(content).startswith((b"{", b"[", _ENCRYPTED))
+
+
 def object_in_chunk(text: bytes, found: Findings) -> dict[str, Any]:
     """Return the card object in the text of a PNG chunk: base64 of JSON, or JSON as it is.
 
@@ -38,17 +50,20 @@ def object_in_chunk(text: bytes, found: Findings) -> dict[str, Any]:
         found.add("NOT_BASE64", "The card is plain JSON where base64 text is usual.")
         return object_in_json(text, found)
     _refuse_encrypted(text)
-    return object_in_json(_decode_base64(text, found), found)
+    return object_in_json(decode_base64(text, found), found)
 
 
 def object_in_json(text: bytes, found: Findings) -> dict[str, Any]:
     """Return the object that a UTF-8 JSON text holds, made storable.
 
     Raises `Invalid`: ENCRYPTED_CARD, BROKEN_CARD (not JSON), NOT_A_CARD (not an object), and the
-    limits CARD_TOO_MANY_VALUES, CARD_TOO_DEEP, CARD_TEXT_TOO_LONG, CARD_LIST_TOO_LONG.
+    limits CARD_CHUNK_TOO_LARGE, CARD_TOO_MANY_VALUES, CARD_TOO_DEEP, CARD_TEXT_TOO_LONG,
+    CARD_LIST_TOO_LONG.
     """
     text = trimmed(text)
     _refuse_encrypted(text)
+    if len(text) > MAX_INFLATED_BYTES:
+        raise card_too_large()
     value = _parse(_decode_utf8(text, found), found)
     if not isinstance(value, dict):
         raise refusal("NOT_A_CARD", "The JSON is not a card: it is not an object.")
@@ -64,7 +79,8 @@ def _refuse_encrypted(text: bytes) -> None:
         )
 
 
-def _decode_base64(text: bytes, found: Findings) -> bytes:
+def decode_base64(text: bytes, found: Findings) -> bytes:
+    """Return what base64 text stands for; stray characters and missing padding are mended."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -86,8 +102,8 @@ def _decode_utf8(text: bytes, found: Findings) -> str:
 
 
 def _parse(text: str, found: Findings) -> Any:
-    if text.count("{") + text.count("[") > MAX_BRACKETS:
-        raise refusal("CARD_TOO_MANY_VALUES", "The card holds too many nested values.")
+    if text.count("{") + text.count("[") > MAX_BRACKETS or text.count(",") > MAX_COMMAS:
+        raise refusal("CARD_TOO_MANY_VALUES", "The card holds too many values.")
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

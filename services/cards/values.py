@@ -6,6 +6,7 @@ A value that cannot be used is replaced by the empty one; the source of the card
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,9 @@ from services.cards.card import Findings
 # Seconds of this size lie in the year 5138, milliseconds in 1973.
 _SMALLEST_MILLISECONDS = 100_000_000_000
 _END_OF_YEAR_9999 = 253_402_300_799
+
+# What an integer column of the database holds.
+LEAST, MOST = -(2**31), 2**31 - 1
 
 
 def text(value: Any, path: str, found: Findings) -> str:
@@ -74,11 +78,19 @@ def mapping(value: Any, path: str, found: Findings) -> dict[str, Any] | None:
 
 
 def book(value: Any, path: str, found: Findings) -> dict[str, Any] | None:
-    """Return an embedded lorebook as it is, None when it is not an object."""
+    """Return an embedded lorebook without its `use_regex`, None when it is not an object."""
     kept = mapping(value, path, found)
-    if kept is not None and isinstance(kept.get("entries"), dict):
+    if kept is None:
+        return None
+    entries = kept.get("entries")
+    if isinstance(entries, dict):
         message = "The entries of the lorebook are an object where a list is usual."
         found.add("BOOK_ENTRIES_ARE_A_MAP", message, f"{path}.entries")
+        entries = list(entries.values())
+    for entry in entries if isinstance(entries, list) else []:
+        # Each key is judged by its own shape, and writing puts the flag in again.
+        if isinstance(entry, dict):
+            entry.pop("use_regex", None)
     return kept
 
 
@@ -115,6 +127,38 @@ def seconds(value: Any, path: str, found: Findings) -> int | float | None:
     return int(number)
 
 
+def boolean(value: Any, default: bool, path: str, found: Findings) -> bool:
+    """Return a boolean, also from its text or a number; null and unusable values are `default`."""
+    if isinstance(value, bool):
+        return value
+    if value is None:
+        return default
+    spelt = {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower())
+    if spelt is None:
+        _drop("boolean", path, found)
+        return default
+    found.add("TYPE_MENDED", "The value is not a boolean; it was turned into one.", path)
+    return spelt
+
+
+def whole(
+    value: Any, path: str, found: Findings, *, least: int = LEAST, most: int = MOST
+) -> int | None:
+    """Return a whole number, also from text or a fraction; null and unusable values are None."""
+    if value is None or value == "":
+        return None
+    number = number_of(value)
+    if number is None or not math.isfinite(number):
+        _drop("number", path, found)
+        return None
+    kept = min(most, max(least, round(number)))
+    if kept != number:
+        found.add("NUMBER_MENDED", f"The number was read as {kept}.", path)
+    elif isinstance(value, str):
+        found.add("TYPE_MENDED", "The value is not a number; it was turned into one.", path)
+    return kept
+
+
 def number_of(value: Any) -> int | float | None:
     """Return the number that a number or a text stands for, None when it is not one."""
     if isinstance(value, bool):
@@ -125,6 +169,15 @@ def number_of(value: Any) -> int | float | None:
         return float(value)
     except (TypeError, ValueError):
         return None
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of parsed JSON that shares no object or list with it."""
+    if isinstance(value, dict):
+        return {key: copied(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
 
 
 def keep(fields: dict[str, Any], key: str, value: Any) -> None:
