@@ -34,7 +34,7 @@ from schema.wire.limits import Limits
 from schema.wire.metrics import Metrics
 from schema.wire.requests import OperationRequest
 from schema.wire.tracing import TracingExecutor, is_tracing, mark, operation_span
-from services.errors import DomainError, LimitReached
+from services.errors import DomainError, Unavailable
 
 logger = structlog.get_logger("mirrorgraph.operations")
 
@@ -172,6 +172,9 @@ class Operations:
             def execute_event(event: Any) -> Any:
                 # An event reads anew: what loaders have seen for an earlier one is stale.
                 event.context_value = context.renewed()
+                # Which fields are asked for is remembered by the list that asks, a new one for each
+                # event: shared by all events, as it comes, it grew for as long as the stream.
+                event._relevant_sub_fields = {}
                 return self._event(event)
 
             responses = map_source_to_response_event(executor, source, execute_event)
@@ -208,8 +211,8 @@ class Operations:
                 if executor.is_awaitable(result):
                     result = await result
         except TimeoutError:
-            slow = LimitReached(_said_of_time(self.limits), "OPERATION_TIMEOUT")
-            return ExecutionResult(None, [GraphQLError(slow.message, original_error=slow)])
+            # The stream ends with it: going on would leave a gap that nobody is told of.
+            raise Unavailable(_said_of_time(self.limits), "OPERATION_TIMEOUT") from None
         finally:
             self.metrics.seconds.labels("subscription").observe(time.perf_counter() - began)
         return result  # type: ignore[no-any-return]

@@ -340,6 +340,16 @@ async def test_errors_of_one_event_are_not_those_of_the_next() -> None:
     assert [len(each.errors or []) async for each in responses] == [1, 1, 1]
 
 
+async def test_what_is_remembered_of_selections_grows_with_each_event() -> None:
+    """schema/wire/execution.py: stream gives each event a memory of its own. Where events do not
+    share one any more, that line can go.
+    """
+    executor, source = await sourced("subscription { each { key } }", Watch())
+    responses = map_source_to_response_event(executor, source)
+    sizes = [len(executor._relevant_sub_fields) async for _ in responses]
+    assert sizes == [1, 2, 3]
+
+
 @pytest.mark.parametrize("taken", [1, 3, 4])
 async def test_the_source_is_closed_when_the_consumer_closes_early_or_it_ends(taken: int) -> None:
     """schema/wire/execution.py: stream closes the responses, no more."""

@@ -10,6 +10,7 @@ import random
 import sys
 import weakref
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from itertools import pairwise
 from typing import Any
 
@@ -346,6 +347,23 @@ async def test_a_thousand_operations_on_one_stream_leave_no_memory_behind(
         assert min(after - before for before, after in pairwise(sizes)) < 120, sizes
         await client.close()
     await client.gone()
+
+
+async def test_a_thousand_events_of_one_stream_leave_no_memory_behind(wire: Wire) -> None:
+    """A stream may go on for days."""
+    operations, caller = wire.operations, ProbeCaller(wire.probe, "anybody")
+    document = "subscription { things(to: 1200) { number thing { number } } }"
+    prepared = operations.prepare(request_of({"query": document}))
+    async with nothing_left(wire), aclosing(operations.stream(prepared, caller.context())) as all_:
+        sizes: list[int] = []
+        count = 0
+        async for _ in all_:
+            count += 1
+            if count % 200 == 0:
+                sizes.append(await objects_in_memory())
+        assert count == 1200
+        # The first events make what is made once.
+        assert min(after - before for before, after in pairwise(sizes[1:])) < 100, sizes
 
 
 async def test_a_thousand_clients_that_come_and_go_in_any_order_leave_nothing(wire: Wire) -> None:
