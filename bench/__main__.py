@@ -1,4 +1,4 @@
-"""`python -m bench seed N` and `python -m bench run [--rounds R] [--scale N]`."""
+"""`python -m bench seed N` and `python -m bench run [--rounds R] [--scale N] [--only W6 ...]`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ async def _seed(nodes: int) -> None:
     await with_database(load_settings(), work)
 
 
-async def _run(rounds: int, seconds: float, scale: int | None) -> None:
+async def _run(rounds: int, seconds: float, scale: int | None, only: list[str]) -> None:
     path = await measure.run(
         rounds=rounds,
         seconds=seconds,
         nodes=scale or DEFAULT_SCALE,
         base=BASE_SCALE if scale is not None else None,
         say=_say,
+        only=only,
     )
     print(f"\n\n{table(orjson.loads(path.read_bytes()))}\n\nwritten to {path}")
 
@@ -62,12 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--rounds", type=int, default=5)
     run.add_argument("--seconds", type=float, default=4, help="length of each round's parts")
     run.add_argument("--scale", type=_nodes, help="nodes; also measures growth up to here")
+    run.add_argument("--only", nargs="+", choices=measure.NAMES, default=measure.NAMES)
     given = parser.parse_args(arguments)
     try:
         if given.command == "seed":
             asyncio.run(_seed(given.nodes))
         else:
-            asyncio.run(_run(given.rounds, given.seconds, given.scale))
+            asyncio.run(_run(given.rounds, given.seconds, given.scale, given.only))
     except (*TOLD, RuntimeError) as error:
         print(f"\nbench: {error}", file=sys.stderr)
         return 1

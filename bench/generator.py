@@ -151,6 +151,19 @@ def _citation(draw: random.Random, clock: _Clock, node_id: str, source: tuple[st
     )
 
 
+async def create_character(database: Database, identity: dict[str, Any]) -> str:
+    """The id of a new character of the local user."""
+    # No server may have been here yet to make the keys, one of which signs what a character is.
+    await database.load_secrets()
+    async with database.writing() as writing:
+        user = await accounts.ensure_user(writing, accounts.LOCAL_USER_NAME)
+        viewer = Viewer(user.id)
+        embryo = await characters.create_embryo(writing, viewer, Origin.ORIGINAL, identity)
+        points = [key for key, _ in characters.CHECKLIST]
+        character = await characters.activate_embryo(writing, viewer, embryo.id, points)
+    return character.id
+
+
 async def fill(
     database: Database,
     nodes: int,
@@ -162,17 +175,12 @@ async def fill(
 
     Each seed can be used once in a database. `progress` hears how many nodes are in.
     """
-    async with database.writing() as writing:
-        user = await accounts.ensure_user(writing, accounts.LOCAL_USER_NAME)
-        viewer = Viewer(user.id)
-        embryo = await characters.create_embryo(writing, viewer, Origin.ORIGINAL, IDENTITY)
-        points = [key for key, _ in characters.CHECKLIST]
-        character = await characters.activate_embryo(writing, viewer, embryo.id, points)
+    character_id = await create_character(database, IDENTITY)
     connection: Any = await asyncpg.connect(database.dsn)
     try:
         await prepare_connection(connection)
         done = 0
-        for rows in generate(nodes, seed, character.id):
+        for rows in generate(nodes, seed, character_id):
             async with connection.transaction():
                 for table, columns, records in (
                     ("mirror_trees", _TREE_COLUMNS, rows.trees),
@@ -186,7 +194,7 @@ async def fill(
         await connection.execute("VACUUM (ANALYZE) mirror_trees, tree_nodes, citations")
     finally:
         await connection.close()
-    return character.id
+    return character_id
 
 
 async def unused_seed(database: Database) -> int:

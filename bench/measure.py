@@ -1,6 +1,7 @@
 """Measures: equal answers first, then rounds in which the servers take turns, then the sums.
 
 Only what was measured in the same round is compared, so a neighbour on the machine disturbs both.
+W1 and W2 are here, W6 is in `fan_out`, W9 in `first_token`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import os
 import platform
 import statistics
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import Any
 import asyncpg
 import orjson
 
-from bench import generator
+from bench import fan_out, first_token, generator
+from bench.figures import ratios, spread
 from bench.load import CONNECTIONS, Load, generator_name, load
-from bench.servers import CONTENDERS, MIRRORGRAPH, Served, serving
+from bench.servers import CONTENDERS, MIRRORGRAPH, Served, peer_packages, serving
 from bench.workloads import W1, WORKLOADS, Workload
 from db.embedded import EmbeddedPostgres, start_embedded
 from db.engine import open_database
@@ -33,6 +35,9 @@ _WARM_UP_SECONDS = 3.0
 _COUNTED_REQUESTS = 100
 # Trees that are asked for in turn.
 _TREES_ASKED = 50
+
+# All that can be measured, by name.
+NAMES = (*(each.name for each in WORKLOADS), "W6", "W9")
 
 Say = Callable[[str], None]
 
@@ -52,42 +57,39 @@ class Measured:
             milliseconds = processor / load.requests * 1000
             self.processor.setdefault(name, []).append(milliseconds)
 
-    def ratios(self, one: str, other: str) -> list[float]:
-        """How many times the rate of `other` that of `one` was, round by round."""
-        pairs = zip(self.loads[one], self.loads[other], strict=True)
-        return [mine.rate / theirs.rate for mine, theirs in pairs]
-
     def summary(self) -> dict[str, Any]:
         """Medians and spread, and the first server against each of the others."""
         first, *others = self.loads
         summed: dict[str, Any] = {}
         for other in others:
-            summed[f"vs_{other}"] = round(statistics.median(self.ratios(first, other)), 3)
-            summed[f"vs_{other}_rounds"] = [round(r, 3) for r in self.ratios(first, other)]
+            rates = [[each.rate for each in self.loads[name]] for name in (first, other)]
+            summed |= ratios(f"vs_{other}", *rates)
         summed["servers"] = {
             name: {
-                "requests_per_second": _spread([each.rate for each in loads]),
-                "median_milliseconds": _spread([each.median * 1000 for each in loads]),
-                "p99_milliseconds": _spread([each.p99 * 1000 for each in loads]),
-                "processor_milliseconds": _spread(self.processor.get(name, [])),
+                "requests_per_second": spread([each.rate for each in loads]),
+                "median_milliseconds": spread([each.median * 1000 for each in loads]),
+                "p99_milliseconds": spread([each.p99 * 1000 for each in loads]),
+                "processor_milliseconds": spread(self.processor.get(name, [])),
             }
             for name, loads in self.loads.items()
         }
         return summed
 
 
-def _spread(values: Sequence[float]) -> dict[str, float] | None:
-    if not values:
-        return None
-    return {
-        "median": round(statistics.median(values), 3),
-        "least": round(min(values), 3),
-        "most": round(max(values), 3),
-    }
+async def run(
+    *,
+    rounds: int,
+    seconds: float,
+    nodes: int,
+    base: int | None,
+    say: Say,
+    only: Collection[str] = NAMES,
+) -> Path:
+    """Measure the workloads of these names; where the result was written.
 
-
-async def run(*, rounds: int, seconds: float, nodes: int, base: int | None, say: Say) -> Path:
-    """Measure on `nodes` nodes, and the growth of W1 from `base`; where the result was written."""
+    W1 and W2 are measured on `nodes` nodes, and the growth of W1 from `base`; the others on an
+    empty database.
+    """
     result: dict[str, Any] = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": _machine(),
@@ -97,32 +99,18 @@ async def run(*, rounds: int, seconds: float, nodes: int, base: int | None, say:
         "seconds": seconds,
         "nodes": nodes,
     }
+    if "W6" in only:
+        await peer_packages()
     embedded = start_embedded(FOLDER / "work", exclusively=True)
     try:
-        dsn = await _prepared(embedded, nodes, say)
-        result["postgresql"] = await _version(dsn)
-        async with contextlib.AsyncExitStack() as running:
-            servers = [
-                await running.enter_async_context(serving(contender, dsn))
-                for contender in CONTENDERS
-            ]
-            trees = await _tree_ids(dsn)
-            await _check_equal(servers, trees)
-            say("The answers of all servers are equal.")
-            result["workloads"] = {}
-            for workload in WORKLOADS:
-                measured = await _measure(servers, workload, trees, rounds, seconds, say)
-                summary = measured.summary()
-                summary["response_bytes"] = await _response_bytes(servers[0], workload, trees[0])
-                result["workloads"][workload.name] = summary
-            result["peak_memory_mib"] = {each.name: each.peak_memory() for each in servers}
-        for workload in WORKLOADS:
-            count = await _statements(embedded, dsn, workload, trees[0])
-            result["workloads"][workload.name]["statements_per_request"] = count
-        if base is not None:
-            small = await _prepared(embedded, base, say)
-            growth = await _growth(small, dsn, rounds, seconds, say)
-            result["growth"] = {"W1": {"from": base, "to": nodes, **growth}}
+        result["postgresql"] = await _version(embedded.dsn)
+        workloads = result["workloads"] = {}
+        if requests := [each for each in WORKLOADS if each.name in only]:
+            await _requests(result, embedded, requests, base, say)
+        if "W6" in only:
+            workloads["W6"] = await fan_out.measure(await _empty(embedded, "w6"), rounds, say)
+        if "W9" in only:
+            workloads["W9"] = await first_token.measure(await _empty(embedded, "w9"), rounds, say)
     finally:
         embedded.stop()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -130,6 +118,53 @@ async def run(*, rounds: int, seconds: float, nodes: int, base: int | None, say:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
     return path
+
+
+async def _requests(
+    result: dict[str, Any],
+    embedded: EmbeddedPostgres,
+    requests: Sequence[Workload],
+    base: int | None,
+    say: Say,
+) -> None:
+    """Measure W1 and W2, as far as asked for, into the result."""
+    rounds, seconds, nodes = result["rounds"], result["seconds"], result["nodes"]
+    workloads = result["workloads"]
+    dsn = await _prepared(embedded, nodes, say)
+    trees = await _tree_ids(dsn)
+    async with contextlib.AsyncExitStack() as running:
+        servers = [
+            await running.enter_async_context(serving(contender, dsn)) for contender in CONTENDERS
+        ]
+        await _check_equal(servers, trees)
+        say("The answers of all servers are equal.")
+        for workload in requests:
+            measured = await _measure(servers, workload, trees, rounds, seconds, say)
+            summary = measured.summary()
+            summary["response_bytes"] = await _response_bytes(servers[0], workload, trees[0])
+            workloads[workload.name] = summary
+        result["peak_memory_mib"] = {each.name: each.peak_memory() for each in servers}
+    for workload in requests:
+        count = await _statements(embedded, dsn, workload, trees[0])
+        workloads[workload.name]["statements_per_request"] = count
+    if base is not None:
+        small = await _prepared(embedded, base, say)
+        growth = await _growth(small, dsn, rounds, seconds, say)
+        result["growth"] = {"W1": {"from": base, "to": nodes, **growth}}
+
+
+async def _empty(embedded: EmbeddedPostgres, purpose: str) -> str:
+    """A migrated database without rows; what an earlier run left in it is gone."""
+    name = f"bench_{purpose}"
+    connection: Any = await asyncpg.connect(embedded.dsn)
+    try:
+        await connection.execute(f"DROP DATABASE IF EXISTS {name}")
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
+    dsn = embedded.dsn.replace("/postgres?", f"/{name}?")
+    await migrate(dsn)
+    return dsn
 
 
 async def _prepared(embedded: EmbeddedPostgres, nodes: int, say: Say) -> str:
@@ -149,8 +184,7 @@ async def _prepared(embedded: EmbeddedPostgres, nodes: int, say: Say) -> str:
         await migrate(dsn)
         database = await open_database(dsn, pool_size=2, statement_timeout=600)
         try:
-            # The key that signs cursors must be there before both servers read it.
-            await database.load_secrets()
+            # Makes the key that signs cursors too, which both servers read.
             await generator.fill(
                 database, nodes, progress=lambda done: say(f"{done:,} of {nodes:,} nodes")
             )

@@ -1,4 +1,6 @@
-"""What is asked while measuring: W1, a page of nodes with their citations, and W2, one row."""
+"""What is asked while measuring: W1, a page of nodes with their citations, W2, one row, and what
+W6 and W9 need to let a character answer.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +27,50 @@ query TreePage($id: ID!, $first: Int!, $after: String) {
 }
 """
 TREE_TITLE = "query TreeTitle($id: ID!) { mirrorTree(id: $id) { topic status } }"
+
+TREE_CREATE = """
+mutation TreeCreate($character: ID!, $topic: String!) {
+  treeCreate(input: { characterId: $character, topic: $topic, realm: REALITY }) {
+    tree { id topic realm status workingEntry { id } }
+    errors { code message path }
+  }
+}
+"""
+TREE_ASK = """
+mutation TreeAsk($tree: ID!, $parent: ID, $text: String!) {
+  treeAsk(input: { treeId: $tree, parentId: $parent, text: $text }) {
+    question { id nodeType status content parent { id } }
+    run { id kind status }
+    errors { code message path }
+  }
+}
+"""
+RUN_CANCEL = """
+mutation RunCancel($run: ID!) {
+  runCancel(input: { runId: $run }) { run { id } errors { code message path } }
+}
+"""
+RUN_STATUS = "query RunStatus($run: ID!) { run(id: $run) { status } }"
+RUN_EVENTS = """
+subscription RunEvents($run: ID!, $after: Int) {
+  runEvents(runId: $run, after: $after) {
+    __typename
+    seq
+    at
+    ... on RunStarted { run { id kind } }
+    ... on PhaseStarted { name }
+    ... on TextDelta { channel text targetId }
+    ... on PhaseFinished { name }
+    ... on RunWarning { code message }
+    ... on RunFinished { status error { code message } node { id status content } }
+  }
+}
+"""
+
+
+def request(query: str, **variables: Any) -> dict[str, Any]:
+    """A GraphQL request."""
+    return {"query": query, "variables": variables}
 
 
 @dataclass(frozen=True, slots=True)

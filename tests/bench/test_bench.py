@@ -12,7 +12,7 @@ from bench import generator
 from bench.generator import NODES_PER_TREE
 from bench.servers import HAND_WRITTEN, MIRRORGRAPH
 from bench.servers import serving as serving_contender
-from bench.workloads import W1, W2
+from bench.workloads import RUN_EVENTS, TREE_ASK, TREE_CREATE, W1, W2
 from db.engine import Database, open_database
 from tests.acceptance import document
 from tests.conftest import Cluster
@@ -102,6 +102,11 @@ async def test_both_servers_answer_the_same(database: Database, dsn: str) -> Non
 
 
 def test_the_workloads_are_those_of_the_acceptance_documents() -> None:
-    shared = " ".join(document("15-tree-page.graphql").split())
-    for workload in (W1, W2):
-        assert " ".join(workload.query.split()) in shared
+    for name, query in (
+        ("15-tree-page.graphql", W1.query),
+        ("15-tree-page.graphql", W2.query),
+        ("12-tree-ask.graphql", TREE_CREATE),
+        ("12-tree-ask.graphql", TREE_ASK),
+        ("13-run-events.graphql", RUN_EVENTS),
+    ):
+        assert " ".join(query.split()) in " ".join(document(name).split())
