@@ -7,7 +7,7 @@ from typing import Any
 
 from db.enums import TextChannel
 from db.paging import Page, PageRequest
-from db.tables import Character, Run, TreeNode
+from db.tables import Character, Run, RunError, TreeNode
 from resolvers.context import Context
 from services import runs as service
 from services.access import find_row
@@ -52,6 +52,12 @@ async def runs_of_events(
 async def nodes_of_events(context: Context, events: Sequence[Event]) -> list[TreeNode | None]:
     """The answer that each finished run left."""
     return await context.many(TreeNode, [each.payload.get("node_id") for each in events])
+
+
+async def errors_of_events(context: Context, events: Sequence[Event]) -> list[RunError | None]:
+    """Why each finished run failed, as its run says it."""
+    failed = [each.run_id if each.error_code else None for each in events]
+    return [run.error if run is not None else None for run in await context.many(Run, failed)]
 
 
 async def texts_of_openings(

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from schema.wire.errors import Refused, RequestError, error_response, masked
 from schema.wire.execution import Response
 from schema.wire.http import GraphQLEndpoint
-from schema.wire.origins import is_known_origin
+from schema.wire.origins import refuse_foreign_pages
 from schema.wire.racing import EndedEarly, race
 from schema.wire.requests import request_of
 from schema.wire.sse import EVENT_STREAM_HEADERS
@@ -39,6 +39,8 @@ subscription RunEvents($run: ID!, $after: Int) {
   }
 }
 """
+# The one error that is sent as a stream: see _interruption.
+_OUT_OF_WINDOW = "OUT_OF_WINDOW"
 # Which statuses an error in the place of the first event has; others are mistakes in the request.
 _STATUSES = {"NOT_FOUND": 404, "INTERNAL": 500, "OPERATION_TIMEOUT": 503}
 _BEAT = b":\n\n"
@@ -74,7 +76,7 @@ class RunEventStream:
         if request.method != "GET":
             headers = {"allow": "GET"}
             raise Refused(405, "METHOD_NOT_ALLOWED", "This address takes GET.", headers=headers)
-        self._refuse_foreign_pages(request)
+        refuse_foreign_pages(request, self._endpoint.settings.allowed_origins)
         caller = await self._endpoint.sign_in(request.headers)
         variables = {"run": request.path_params["run_id"], "after": _last_seen(request)}
         operations = self._endpoint.operations
@@ -83,13 +85,13 @@ class RunEventStream:
 
         async def answer() -> HTTPResponse | None:
             async with aclosing(operations.stream(prepared, context)) as responses:
-                opening = _event(await anext(responses))
-                if _is_all_seen(opening):
+                first = await anext(responses)
+                if not _is_out_of_window(first) and _is_all_seen(_event(first)):
                     # How EventSource is told not to come back.
                     return HTTPResponse(status_code=204)
                 begun.set()
                 await stream.begin({**EVENT_STREAM_HEADERS, "x-request-id": context.request_id})
-                await stream.write(_frame(opening))
+                await stream.write(_frame_of(first))
                 async for response in responses:
                     await stream.write(_frame_of(response))
                 await stream.end()
@@ -110,17 +112,6 @@ class RunEventStream:
                         raise RequestError(401, [SIGNED_OUT]) from None
                     await stream.end()
                 return None
-
-    def _refuse_foreign_pages(self, request: Request) -> None:
-        allowed = self._endpoint.settings.allowed_origins
-        is_foreign = request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}
-        is_known = is_known_origin(request.headers, allowed)
-        if not is_known or (is_foreign and "origin" not in request.headers):
-            raise Refused(
-                403,
-                "ORIGIN_NOT_ALLOWED",
-                "Pages of this origin may not connect: see MIRRORGRAPH_ALLOWED_ORIGINS.",
-            )
 
 
 def _last_seen(request: Request) -> int | None:
@@ -150,11 +141,25 @@ def _is_all_seen(opening: dict[str, Any]) -> bool:
     return is_over and bool(opening["seq"] >= run["lastSeq"])
 
 
+def _is_out_of_window(response: Response) -> bool:
+    errors = response.get("errors") or [{}]
+    return bool(errors[0].get("extensions", {}).get("code") == _OUT_OF_WINDOW)
+
+
 def _frame_of(response: Response) -> bytes:
     if response.get("data"):
         return _frame(response["data"]["runEvents"])
-    # The connection is closed behind it, and EventSource comes back by itself.
-    return _frame({"__typename": "Interrupted", **response["errors"][0]})
+    return _frame(_interruption(response["errors"][0]))
+
+
+def _interruption(error: dict[str, Any]) -> dict[str, Any]:
+    """The last thing on a stream that ends early; EventSource comes back by itself behind it."""
+    event = {"__typename": "Interrupted", **error}
+    if error["extensions"]["code"] == _OUT_OF_WINDOW:
+        # With this number it comes back to what can be followed, and not for ever to this error,
+        # which a status would hide from it.
+        event["seq"] = error["extensions"]["oldest"]
+    return event
 
 
 def _frame(event: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import strawberry
 from strawberry.scalars import JSON
 
-from db.enums import RunKind, RunStatus, TextChannel
+from db.enums import ContextOmission, ContextPartKind, RunKind, RunStatus, TextChannel
 from resolvers import mirrors as resolve_mirrors
 from resolvers import runs as resolve
 from schema.base import (
@@ -45,10 +45,48 @@ enum(
     CANCELLED="Was stopped; the text so far is kept.",
 )
 enum(
-    TextChannel,
-    TEXT="The answer itself: all pieces joined are the node's content.",
-    REASONING="What the model thinks aloud.",
+    ContextPartKind,
+    IDENTITY="Who the character is; told twice where its card wants something said last.",
+    FORBIDDEN_ZONE="What the character never does.",
+    FORM="How the character looks.",
+    PERSONA="Who the user is.",
+    MEMORY="Something that the character remembers; `ref` is the memory.",
+    CITATION="Something quoted in the talk; `ref` is the citation.",
+    EXAMPLES="How the character talks.",
+    GREETING="What the character says first of all.",
+    EARLIER_TALK="Nodes further back, summed up.",
+    QUESTION="A question of the talk; `ref` is the node.",
+    ANSWER="An answer of the talk; `ref` is the node.",
 )
+enum(
+    ContextOmission,
+    OVER_BUDGET="There was no room for it.",
+    EMPTY="It has no text.",
+    ERASED="Its text was erased.",
+)
+
+
+@described
+class ContextPart:
+    """Something that a model was given, or would have been."""
+
+    kind: ContextPartKind = field("What it is.")
+    ref: strawberry.ID | None = field(
+        "The id it had: for `node(id:)`. Null where it has none, or where several are summed up."
+    )
+    tokens: int = field("How long it is: an estimate.")
+    is_carried: bool = field("Whether the model was given it.")
+    reason: ContextOmission | None = field("Why it was not.")
+    count: int = field("How many things are summed up here; 1 if it stands for itself.")
+
+
+@described
+class RunContext:
+    """What a model was given, as numbers and references. Tokens are estimates."""
+
+    budget: int = field("The tokens that it may have: the answer's are not among them.")
+    tokens: int = field("The tokens of the parts that are carried.")
+    parts: list[ContextPart] = field("Its parts in the order of the prompt, 500 at most.")
 
 
 @described
@@ -68,6 +106,12 @@ class Run(Node):
     provider: str = field("Which provider answers.")
     model: str | None = field("The model, as its provider names it.")
     last_seq: int = field("Number of the last stored event.")
+    texts_until_seq: int | None = field(
+        "Once the texts of the events are erased: the number behind which the run can still be "
+        "followed. Null while all of them are kept."
+    )
+    attempts: int = field("How often the provider was asked.")
+    context: RunContext | None = field("What the model was given; null until that is known.")
     usage: JSON | None = field("Tokens as the provider counted them.")
     finish_reason: str | None = field("Why the model stopped: stop, length, refused or other.")
     error: RunError | None = field("Why it failed.")
@@ -154,7 +198,7 @@ class RunFinished(RunEvent):
     """The run has ended; no event follows."""
 
     status: RunStatus = field("How it ended.")
-    error: RunError | None = field("Why it failed.")
+    error: RunError | None = relation(resolve.errors_of_events, "Why it failed.")
     node: TreeNode | None = relation(resolve.nodes_of_events, "The answer that it left.")
 
 

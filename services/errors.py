@@ -6,12 +6,16 @@ How an error reaches a client is decided in `schema`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class DomainError(Exception):
     """Trouble that the caller can understand.
 
     `message` says what to do, `code` is stable and in upper case, `path` leads to the input field
-    (`("input", "text")`) or is empty when no single field is at fault.
+    (`("input", "text")`) or is empty when no single field is at fault. `details` are what a program
+    needs beyond the code, by the names under which clients get them.
     """
 
     default_code = "INVALID"
@@ -19,12 +23,18 @@ class DomainError(Exception):
     is_retryable = False
 
     def __init__(
-        self, message: str, code: str | None = None, path: tuple[str | int, ...] = ()
+        self,
+        message: str,
+        code: str | None = None,
+        path: tuple[str | int, ...] = (),
+        *,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.path = path
+        self.details = dict(details or {})
 
 
 class NotFound(DomainError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -31,7 +31,7 @@ class Script:
     `reasoning` and then `words` are sent piece by piece, `delay` seconds apart. The fault comes
     after `after` of these pieces:
 
-    - "status": no stream, but the HTTP status `status` with an error body;
+    - "status": no stream, but the HTTP status `status` with `headers` and an error body;
     - "hang": nothing more until `ScriptedProvider.resume`; with `after=0` not even the headers;
     - "cut": the connection is closed in the middle of the stream;
     - "broken_json": an event that is not JSON;
@@ -49,6 +49,7 @@ class Script:
     fault: Fault | None = None
     after: int = 0
     status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
     error_type: str = "server_error"
     error_message: str = "The scripted provider fails."
     error_body: object = None
@@ -177,8 +178,10 @@ async def scripted_provider(script: Script | None = None) -> AsyncIterator[Scrip
 def _error_response(wire: Wire, script: Script) -> web.Response:
     body = _error_body(wire, script) if script.error_body is None else script.error_body
     if isinstance(body, str):
-        return web.Response(status=script.status, text=body, content_type="text/html")
-    return web.json_response(body, status=script.status)
+        return web.Response(
+            status=script.status, text=body, content_type="text/html", headers=script.headers
+        )
+    return web.json_response(body, status=script.status, headers=script.headers)
 
 
 def _error_body(wire: Wire, script: Script) -> dict[str, Any]:

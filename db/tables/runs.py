@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, String, text
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    String,
+    text,
+)
 from sqlmodel import Field
 
 from db.columns import (
@@ -27,7 +36,7 @@ from db.columns import (
     text_column,
     time_column,
 )
-from db.enums import RunEventType, RunKind, RunStatus, Visibility
+from db.enums import ContextOmission, ContextPartKind, RunEventType, RunKind, RunStatus, Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,30 @@ class RunError:
 
     code: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """Something that a model was given, or would have been."""
+
+    kind: ContextPartKind
+    # The id of the row it comes from; None where it is no row, or where several are summed up.
+    ref: str | None
+    tokens: int
+    is_carried: bool
+    # Why it was left out.
+    reason: ContextOmission | None
+    # How many things are summed up.
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a model was given: numbers and references, none of the text. Tokens are estimates."""
+
+    budget: int
+    tokens: int
+    parts: list[ContextPart]
 
 
 class Run(Table, table=True):
@@ -52,6 +85,11 @@ class Run(Table, table=True):
         Index(None, "node_id"),
         Index(None, "question_node_id"),
         Index("ix_runs_open", "status", "created_at", postgresql_where=text("ended_at IS NULL")),
+        Index(
+            "ix_runs_with_texts",
+            "ended_at",
+            postgresql_where=text("ended_at IS NOT NULL AND texts_until_seq IS NULL"),
+        ),
     )
 
     id: str = id_column()
@@ -75,6 +113,13 @@ class Run(Table, table=True):
     is_cancel_requested: bool = boolean_column(default=False)
     # The number of the last event.
     last_seq: int = integer_column(default=0)
+    # Once the texts of the run's events are erased: the number of the last event that had one, 0
+    # if none had. Null while all of them are kept.
+    texts_until_seq: int | None = integer_column(nullable=True)
+    # How often the provider was asked.
+    attempts: int = integer_column(default=0)
+    # What the model was given, see RunContext; read through `context`. Holds no private text.
+    context_record: dict[str, Any] | None = json_column("context_json", nullable=True)
     usage: dict[str, Any] | None = json_column("usage_json", nullable=True)
     finish_reason: str | None = text_column(nullable=True)
     error_code: str | None = text_column(nullable=True)
@@ -90,9 +135,30 @@ class Run(Table, table=True):
             return None
         return RunError(self.error_code, self.error_message or "")
 
+    @property
+    def context(self) -> RunContext | None:
+        """What the model was given; None until that was put together."""
+        record = self.context_record
+        if record is None:
+            return None
+        parts = [
+            ContextPart(
+                ContextPartKind(part["kind"]),
+                part["ref"],
+                part["tokens"],
+                part["is_carried"],
+                part["reason"] and ContextOmission(part["reason"]),
+                part["count"],
+            )
+            for part in record["parts"]
+        ]
+        return RunContext(record["budget"], record["tokens"], parts)
+
 
 class RunEvent(Table, table=True):
-    """One thing that happened in a run. Append-only; `seq` counts from 1 within the run."""
+    """One thing that happened in a run. Append-only, and so without any private text; `seq` counts
+    from 1 within the run.
+    """
 
     __tablename__ = "run_events"
     __table_args__ = (one_of("type", RunEventType), one_of("visibility", Visibility))
@@ -103,3 +169,16 @@ class RunEvent(Table, table=True):
     visibility: Visibility = enum_column()
     payload: dict[str, Any] = json_column("payload_json")
     at: datetime = time_column(nullable=False)
+
+
+class RunEventText(Table, table=True):
+    """The piece of text of a text_delta, beside its event: what can be erased, unlike the event."""
+
+    __tablename__ = "run_event_texts"
+    __table_args__ = (
+        ForeignKeyConstraint(["run_id", "seq"], ["run_events.run_id", "run_events.seq"]),
+    )
+
+    run_id: str = Field(sa_column=Column(String, primary_key=True))
+    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    text: str = text_column()

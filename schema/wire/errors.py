@@ -11,11 +11,15 @@ from typing import Any
 import structlog
 from graphql import GraphQLError
 from starlette.responses import JSONResponse
+from strawberry.exceptions import StrawberryInputCoercionError
 
 from db.paging import BadPageRequest
 from services.errors import DomainError
 
 logger = structlog.get_logger("mirrorgraph.errors")
+
+# What is said of null where a field of an input can be left out but not taken away.
+NULL_REFUSED = "null means nothing here: give a value, or leave the field out."
 
 # A GraphQL error as it is sent: message, locations, path, extensions.
 ErrorBody = dict[str, Any]
@@ -88,6 +92,9 @@ def presentable(errors: Sequence[GraphQLError], request_id: str) -> list[ErrorBo
 
 def _presentable(error: GraphQLError, request_id: str) -> ErrorBody:
     original = error.original_error
+    if isinstance(original, StrawberryInputCoercionError):
+        # A null that came in a variable; within a document a rule has found it.
+        return {**error.formatted, **error_body("BAD_USER_INPUT", NULL_REFUSED)}
     while isinstance(original, GraphQLError):
         original = original.original_error
     body: ErrorBody = dict(error.formatted)
@@ -103,7 +110,7 @@ def _presentable(error: GraphQLError, request_id: str) -> ErrorBody:
 
 
 def _domain_extensions(error: DomainError) -> dict[str, Any]:
-    extensions: dict[str, Any] = {"code": error.code}
+    extensions: dict[str, Any] = {"code": error.code, **error.details}
     if error.path:
         extensions["argument"] = ".".join(str(step) for step in error.path)
     if error.is_retryable:

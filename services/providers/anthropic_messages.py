@@ -84,7 +84,8 @@ class AnthropicProvider:
         except anthropic.APIStatusError as error:
             # An error event inside a stream bears the status of the stream, which is success.
             status = error.status_code if error.status_code >= 300 else None
-            raise failures.error_answer(status, error.body, origin) from None
+            headers = error.response.headers
+            raise failures.error_answer(status, error.body, origin, headers) from None
         except anthropic.APIConnectionError:
             raise failures.unreachable(origin) from None
         except Exception as error:

@@ -94,14 +94,22 @@ class ProviderError(Exception):
     """The answer cannot be had, or not to its end.
 
     `message` says what to do and never bears a key; `retryable` says whether the same request may
-    succeed later.
+    succeed later, `retry_after` after how many seconds, where the provider said so.
     """
 
-    def __init__(self, code: ErrorCode, message: str, *, retryable: bool) -> None:
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
         self.message = message
         self.retryable = retryable
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,13 @@ Knows the spellings of OpenAI, Anthropic and the servers that imitate them, but 
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from services.providers.base import ProviderError
@@ -109,12 +113,24 @@ def refusal() -> ProviderError:
     )
 
 
-def error_answer(status: int | None, body: object, origin: Origin) -> ProviderError:
+def error_answer(
+    status: int | None,
+    body: object,
+    origin: Origin,
+    headers: Mapping[str, str] | None = None,
+) -> ProviderError:
     """What an error body means.
 
     `status` is the HTTP status, None for an error inside a stream that had begun with success.
-    `body` is the decoded JSON, with or without the outer "error", or plain text.
+    `body` is the decoded JSON, with or without the outer "error", or plain text. `headers` are
+    those of the response, looked up without regard to case.
     """
+    error = _meaning(status, body, origin)
+    error.retry_after = _retry_after(headers or {})
+    return error
+
+
+def _meaning(status: int | None, body: object, origin: Origin) -> ProviderError:
     detail = _detail(body)
     words = {str(detail.get(name) or "").lower() for name in ("code", "type", "param")}
     text = str(detail.get("message") or detail.get("detail") or "")
@@ -182,6 +198,20 @@ def error_answer(status: int | None, body: object, origin: Origin) -> ProviderEr
         f"The provider rejected the request (status {status}).{said}",
         retryable=False,
     )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds; the header holds them, or milliseconds under a name of its own, or a moment."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        with contextlib.suppress(TypeError, ValueError):
+            seconds = float(value or "") / unit
+            if math.isfinite(seconds):
+                return max(seconds, 0.0)
+        with contextlib.suppress(TypeError, ValueError):
+            moment = parsedate_to_datetime(value or "")
+            return max((moment - datetime.now(moment.tzinfo)).total_seconds(), 0.0)
+    return None
 
 
 def _blames(status: int | None, text: str, pattern: re.Pattern[str]) -> bool:

@@ -81,7 +81,8 @@ class OpenAICompatibleProvider:
         except ProviderError:
             raise
         except openai.APIStatusError as error:
-            raise failures.error_answer(error.status_code, error.body, origin) from None
+            headers = error.response.headers
+            raise failures.error_answer(error.status_code, error.body, origin, headers) from None
         except openai.APIConnectionError:
             # Without time-outs of its own the SDK still calls some lost connections time-outs:
             # its aiohttp transport maps a refused connection so.

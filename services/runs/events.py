@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from db.enums import RunEventType, TextChannel, Visibility
-from db.tables import RunError, RunEvent
+from db.tables import RunEvent
 
 
 def topic_of(run_id: str) -> str:
@@ -31,10 +31,12 @@ class Event:
     type: RunEventType
     visibility: Visibility
     payload: dict[str, Any]
+    # A piece of text, of a text_delta alone: not in the payload, as it can be erased.
+    text: str | None = None
 
     @staticmethod
-    def from_row(row: RunEvent) -> Event:
-        """The event that a stored row holds."""
+    def from_row(row: RunEvent, text: str | None) -> Event:
+        """The event that a stored row holds, with its text if it has one that is not erased."""
         return Event(
             row.run_id,
             row.seq,
@@ -42,6 +44,7 @@ class Event:
             RunEventType(row.type),
             Visibility(row.visibility),
             row.payload,
+            text,
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -55,6 +58,15 @@ class Event:
             "payload": self.payload,
         }
 
+    def to_text_row(self) -> dict[str, Any]:
+        """The values of the row that stores this event's text."""
+        return {"run_id": self.run_id, "seq": self.seq, "text": self.text}
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether this event had a text that is gone."""
+        return self.type is RunEventType.TEXT_DELTA and self.text is None
+
     # What the payloads hold, by name: one place knows their keys.
 
     @property
@@ -66,11 +78,6 @@ class Event:
     def channel(self) -> TextChannel:
         """Which stream a piece of text belongs to."""
         return TextChannel(self.payload["channel"])
-
-    @property
-    def text(self) -> str:
-        """A piece of text."""
-        return str(self.payload["text"])
 
     @property
     def target_id(self) -> str:
@@ -93,10 +100,10 @@ class Event:
         return str(self.payload["status"])
 
     @property
-    def error(self) -> RunError | None:
-        """Why the run failed, or None."""
+    def error_code(self) -> str | None:
+        """Why the run failed, for programs, or None."""
         error = self.payload.get("error")
-        return error and RunError(error["code"], error["message"])
+        return error and str(error["code"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +133,11 @@ class LiveLog:
         """The number of the newest event, stored or not."""
         return self._start + len(self._events)
 
-    def add(self, type: RunEventType, payload: dict[str, Any]) -> None:
+    def add(self, type: RunEventType, payload: dict[str, Any], text: str | None = None) -> None:
         """Put an event, with the next number, where the next batch to be stored is taken from."""
         now = datetime.now(UTC)
         self._events.append(
-            Event(self.run_id, self.last_seq + 1, now, type, Visibility.PUBLIC, payload)
+            Event(self.run_id, self.last_seq + 1, now, type, Visibility.PUBLIC, payload, text)
         )
 
     def covers(self, seq: int) -> bool:

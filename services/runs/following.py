@@ -9,9 +9,10 @@ from db.engine import Database
 from db.enums import RunEventType, Visibility
 from db.tables import Run
 from services.access import Viewer, require_row
+from services.errors import Invalid
 from services.hub import Hub
 from services.runs.events import Event, StreamOpening, topic_of
-from services.runs.records import events_after
+from services.runs.replaying import events_after
 from services.runs.worker import RunWorker
 
 
@@ -22,11 +23,14 @@ async def follow_run(
     run has ended.
 
     A run that this process works on is read from its log in memory, any other from the database,
-    so there is nothing between the two that could be missed or seen twice. Raises NotFound, and
-    Unavailable when the stream must end early: come back with the last number seen.
+    so there is nothing between the two that could be missed or seen twice. Raises NotFound,
+    Invalid (OUT_OF_WINDOW) for a number behind which texts are erased, and Unavailable when the
+    stream must end early: come back with the last number seen.
     """
     async with database.reading() as reading:
-        run_id = (await require_row(reading, viewer, Run, run_id, "runId")).id
+        run = await require_row(reading, viewer, Run, run_id, "runId")
+    _check_window(run, after)
+    run_id = run.id
     subscription = hub.subscribe(topic_of(run_id))
     try:
         seq = after
@@ -57,4 +61,19 @@ async def _behind(
         # The run first: when it has ended by now, the events read next are all there will be.
         run = await require_row(reading, viewer, Run, run_id, "runId")
         events = await events_after(reading, viewer, run_id, seq)
+        if any(event.is_erased for event in events):
+            # Erased while this stream was catching up, perhaps since the run was read.
+            _check_window(await require_row(reading, viewer, Run, run_id, "runId"), seq)
     return events, run.ended_at is not None
+
+
+def _check_window(run: Run, after: int) -> None:
+    oldest = run.texts_until_seq or 0
+    if after < oldest:
+        raise Invalid(
+            f"The texts of this run up to event {oldest} are no longer kept: follow it behind that "
+            "number, or read its answer.",
+            "OUT_OF_WINDOW",
+            ("after",),
+            details={"oldest": oldest},
+        )

@@ -1,4 +1,4 @@
-"""What is kept of runs: reading them, taking them up under a lease, storing events, ending them.
+"""What is kept of runs: listing them, taking them up under a lease, storing events, ending them.
 
 A run is worked on by the one server that holds its lease and its character's seat. Every write of
 that server checks both, so a server that was presumed dead and comes back can commit nothing.
@@ -8,12 +8,12 @@ Source: spec soul-mirror, sections 1 (seat) and 6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Float, Integer, Text, exists, func, literal, or_, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, aggregate_order_by
+from sqlalchemy import Float, Integer, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from db.enums import (
@@ -21,13 +21,12 @@ from db.enums import (
     NodeType,
     RunEventType,
     RunStatus,
-    TextChannel,
     TreeEventType,
     Visibility,
 )
 from db.paging import Page, PagedList, PageRequest, SortKey
 from db.reading import Reading, Writing, any_of, columns, param, statement
-from db.tables import MirrorTree, Run, RunError, RunEvent, RuntimeSeat, TreeNode
+from db.tables import MirrorTree, Run, RunError, RunEvent, RunEventText, RuntimeSeat, TreeNode
 from services import mirrors
 from services.access import Viewer, hold_row, visible
 from services.accounts import record_act
@@ -45,9 +44,6 @@ RUNS = PagedList(
     where=lambda: visible(Run),
 )
 
-# Stored events that one statement brings while a stream catches up.
-REPLAY_CHUNK = 500
-
 
 class LeaseLost(Exception):
     """Another server has taken the run or its seat: whatever was being done must be dropped."""
@@ -58,34 +54,23 @@ async def list_runs(reading: Reading, viewer: Viewer, request: PageRequest) -> P
     return await RUNS.page(reading, request, **viewer.parameters)
 
 
-@statement(RunEvent)
-def _events_after() -> Any:
-    return (
-        select(*columns(RunEvent))
-        .where(
-            col(RunEvent.run_id) == param("run_id"),
-            col(RunEvent.seq) > param("after", Integer()),
-            visible(RunEvent),
-        )
-        .order_by(col(RunEvent.seq))
-        .limit(REPLAY_CHUNK)
-    )
-
-
-async def events_after(reading: Reading, viewer: Viewer, run_id: str, seq: int) -> list[Event]:
-    """Stored events behind `seq` that the viewer may see, at most REPLAY_CHUNK."""
-    rows = await reading.all(_events_after(), run_id=run_id, after=seq, **viewer.parameters)
-    return [Event.from_row(row) for row in rows]
-
-
 @statement(Run)
 def _next_queued() -> Any:
+    at_work = aliased(Run)
+    in_work = (
+        select(col(at_work.requested_by_user_id).label("user_id"), func.count().label("runs"))
+        .where(col(at_work.status) == RunStatus.RUNNING.value, col(at_work.ended_at).is_(None))
+        .group_by(col(at_work.requested_by_user_id))
+        .subquery()
+    )
     # Run and seat are held together: what another server is taking up right now is passed over.
     return (
         select(*columns(Run))
         .join(RuntimeSeat, col(RuntimeSeat.character_id) == col(Run.character_id))
+        .outerjoin(in_work, in_work.c.user_id == col(Run.requested_by_user_id))
         .where(
             col(Run.status) == RunStatus.QUEUED.value,
+            col(Run.ended_at).is_(None),  # for the index of open runs
             col(Run.provider) == param("provider"),
             or_(
                 col(RuntimeSeat.lease_holder).is_(None),
@@ -93,7 +78,7 @@ def _next_queued() -> Any:
                 col(RuntimeSeat.lease_expires_at) < func.clock_timestamp(),
             ),
         )
-        .order_by(col(Run.created_at))
+        .order_by(func.coalesce(in_work.c.runs, 0), col(Run.created_at), col(Run.id))
         .limit(1)
         .with_for_update(skip_locked=True, of=[Run, RuntimeSeat])
     )
@@ -141,7 +126,8 @@ def _take_run() -> Any:
 async def take_next_run(
     writing: Writing, holder: str, provider: str, lease_seconds: float
 ) -> Run | None:
-    """Take up the oldest queued run for a provider whose character's seat is free, or None.
+    """Take up a queued run for a provider whose character's seat is free, or None: of the user
+    with the fewest runs in work, and of those the oldest.
 
     Takes the seat too, and plants the bud that will hold the answer.
     """
@@ -204,17 +190,38 @@ def _advance() -> Any:
         .where(col(Run.id) == param("of_id"), _holds_both_leases())
         .values(
             last_seq=param("new_last_seq", Integer()),
+            attempts=func.greatest(col(Run.attempts), param("new_attempts", Integer())),
+            context_json=func.coalesce(param("new_context", JSONB()), col(Run.context_record)),
         )
     )
 
 
-async def store_events(writing: Writing, holder: str, run_id: str, events: Sequence[Event]) -> None:
-    """Store events in one go. Raises LeaseLost."""
-    last_seq = events[-1].seq
-    if not await writing.run(_advance(), of_id=run_id, by_holder=holder, new_last_seq=last_seq):
+async def store_events(
+    writing: Writing,
+    holder: str,
+    run_id: str,
+    events: Sequence[Event],
+    *,
+    attempts: int = 0,
+    context: dict[str, Any] | None = None,
+) -> None:
+    """Store events in one go, and with them how often the provider was asked by now, and what the
+    model is given once that is known. Raises LeaseLost.
+    """
+    is_ours = await writing.run(
+        _advance(),
+        of_id=run_id,
+        by_holder=holder,
+        new_last_seq=events[-1].seq,
+        new_attempts=attempts,
+        new_context=context,
+    )
+    if not is_ours:
         raise LeaseLost
     # A commit whose answer was lost on the way is tried again: what it stored is there already.
     await writing.insert_many(RunEvent, [event.to_row() for event in events], unless_there=True)
+    texts = [event.to_text_row() for event in events if event.text is not None]
+    await writing.insert_many(RunEventText, texts, unless_there=True)
     await announce(writing, topic_of(run_id))
 
 
@@ -367,8 +374,10 @@ async def renew_leases(
 def finished_payload(
     status: RunStatus, node_id: str | None, error: RunError | None
 ) -> dict[str, Any]:
-    """What a run's last event holds."""
-    return {"status": status, "node_id": node_id, "error": error and asdict(error)}
+    """What a run's last event holds. The words about an error stand on the run alone: a provider's
+    may quote private text, which must not get into a log that is append-only.
+    """
+    return {"status": status, "node_id": node_id, "error": error and {"code": error.code}}
 
 
 @statement(Run)
@@ -426,47 +435,3 @@ async def count_by_status(reading: Reading) -> dict[str, int]:
     """How many runs there are in each state, of everybody: for the operator's figures."""
     rows: list[Any] = await reading.all(_counts_by_status())
     return {row.status: row.number for row in rows}
-
-
-@statement(RunEvent)
-def _texts_until() -> Any:
-    asked = (
-        func.unnest(param("run_ids", ARRAY(Text)), param("seqs", ARRAY(Integer)))
-        .table_valued("run_id", "seq")
-        .render_derived("asked")
-    )
-    return (
-        select(
-            asked.c.run_id,
-            asked.c.seq,
-            func.string_agg(
-                col(RunEvent.payload)["text"].astext,
-                aggregate_order_by(literal(""), col(RunEvent.seq)),
-            ).label("text"),
-        )
-        .join(
-            RunEvent, (col(RunEvent.run_id) == asked.c.run_id) & (col(RunEvent.seq) <= asked.c.seq)
-        )
-        .where(
-            col(RunEvent.type) == RunEventType.TEXT_DELTA.value,
-            col(RunEvent.payload)["channel"].astext == param("channel"),
-            visible(RunEvent),
-        )
-        .group_by(asked.c.run_id, asked.c.seq)
-    )
-
-
-async def texts_until(
-    reading: Reading, viewer: Viewer, places: Sequence[tuple[str, int]], channel: TextChannel
-) -> list[str]:
-    """For each run and number: the text of a channel up to that event."""
-    different = set(places)
-    rows: list[Any] = await reading.all(
-        _texts_until(),
-        run_ids=[run_id for run_id, _ in different],
-        seqs=[seq for _, seq in different],
-        channel=channel,
-        **viewer.parameters,
-    )
-    found = {(row.run_id, row.seq): row.text for row in rows}
-    return [found.get(place, "") for place in places]

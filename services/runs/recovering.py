@@ -1,20 +1,30 @@
-"""Ends the runs of servers that are gone, keeping the text that they had stored."""
+"""Ends runs of servers that are gone or have lost the seat; the text that they stored is kept."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Integer, func, literal, select, update
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import Integer, func, select, update
 from sqlmodel import col
 
 from db.enums import NodeStatus, RunEventType, RunStatus, TextChannel, Visibility
 from db.reading import Writing, columns, param, statement
-from db.tables import Run, RunError, RunEvent
+from db.tables import Run, RunError, RunEvent, RunEventText, RuntimeSeat
 from services.hub import announce
 from services.runs.events import Event, topic_of
 from services.runs.records import end_run, finished_payload
+from services.runs.replaying import text_of_channel, with_text
+
+SERVER_LOST = RunError(
+    "SERVER_LOST",
+    "The server that worked on this is gone. The text so far is in the answer; ask again.",
+)
+STALE_SEAT_EPOCH = RunError(
+    "STALE_SEAT_EPOCH",
+    "The character's seat was taken from the server that worked on this. The text so far is in "
+    "the answer; ask again.",
+)
 
 
 @statement(Run)
@@ -23,6 +33,7 @@ def _lost_run() -> Any:
         select(*columns(Run))
         .where(
             col(Run.status) == RunStatus.RUNNING.value,
+            col(Run.ended_at).is_(None),  # for the index of open runs
             col(Run.lease_expires_at) < func.clock_timestamp(),
         )
         .limit(1)
@@ -32,19 +43,11 @@ def _lost_run() -> Any:
 
 @statement(RunEvent)
 def _stored_text() -> Any:
-    channel = col(RunEvent.payload)["channel"].astext
-    return select(
-        func.coalesce(
-            func.string_agg(
-                col(RunEvent.payload)["text"].astext,
-                aggregate_order_by(literal(""), col(RunEvent.seq)),
-            ),
-            "",
-        )
-    ).where(
-        col(RunEvent.run_id) == param("run_id"),
-        col(RunEvent.type) == RunEventType.TEXT_DELTA.value,
-        channel == param("channel"),
+    return (
+        select(text_of_channel())
+        .select_from(RunEvent)
+        .join(RunEventText, with_text())
+        .where(col(RunEvent.run_id) == param("run_id"))
     )
 
 
@@ -56,15 +59,30 @@ async def recover_lost_run(writing: Writing) -> Run | None:
     run = await writing.first(_lost_run())
     if run is None:
         return None
+    is_stale = await writing.value(_is_stale(), run_id=run.id)
+    await end_abandoned(writing, run, STALE_SEAT_EPOCH if is_stale else SERVER_LOST)
+    return run
+
+
+@statement(Run)
+def _is_stale() -> Any:
+    return (
+        select(col(RuntimeSeat.epoch) > col(Run.seat_epoch))
+        .select_from(Run)
+        .join(RuntimeSeat, col(RuntimeSeat.character_id) == col(Run.character_id))
+        .where(col(Run.id) == param("run_id"))
+    )
+
+
+async def end_abandoned(writing: Writing, run: Run, error: RunError) -> None:
+    """Fail a run in work, whose row the caller holds, for its server: what that one had stored is
+    the answer, and it can commit nothing more.
+    """
     holder = run.lease_holder or ""
     texts = {
         channel: await writing.value(_stored_text(), run_id=run.id, channel=channel)
         for channel in TextChannel
     }
-    error = RunError(
-        "SERVER_LOST",
-        "The server that worked on this is gone. The text so far is in the answer; ask again.",
-    )
     last = Event(
         run.id,
         run.last_seq + 1,
@@ -87,7 +105,6 @@ async def recover_lost_run(writing: Writing) -> Run | None:
     await writing.run(_set_last_seq(), of_id=run.id, new_last_seq=last.seq)
     await writing.insert_many(RunEvent, [last.to_row()])
     await announce(writing, topic_of(run.id))
-    return run
 
 
 @statement(Run)

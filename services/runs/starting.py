@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlmodel import col
 
 from db.enums import NodeType, RunKind, RunStatus
-from db.reading import Writing
+from db.reading import Writing, param, statement
 from db.tables import MirrorTree, Run, TreeNode
 from services import mirrors
 from services.access import Viewer, require_row
 from services.accounts import record_act
-from services.errors import Invalid
+from services.errors import Invalid, LimitReached, Unavailable
 from services.hub import announce
 
 # The hub's topic for "a run was queued, or a seat became free".
 QUEUE_TOPIC = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRuns:
+    """How many runs may be open, which is queued or being worked on; `queued` counts everybody's
+    that wait.
+    """
+
+    per_user: int = 8
+    per_character: int = 4
+    queued: int = 1_000
+
+
+STANDARD = OpenRuns()
 
 
 async def ask_tree(
@@ -26,43 +45,114 @@ async def ask_tree(
     *,
     provider: str,
     model: str | None,
+    limits: OpenRuns = STANDARD,
 ) -> tuple[TreeNode, Run]:
-    """Add a question and queue its answer. Raises what mirrors.add_question raises."""
+    """Add a question and queue its answer. Raises what mirrors.add_question raises, and what
+    `_check_limits` does.
+    """
     question = await mirrors.add_question(writing, viewer, tree_id, parent_id, text)
-    run = await _queue_answer(writing, viewer, question, provider=provider, model=model)
+    path = ("input", "treeId")
+    run = await _queue_answer(writing, viewer, question, path, limits, provider, model)
     return question, run
 
 
 async def regenerate_answer(
-    writing: Writing, viewer: Viewer, question_id: str, *, provider: str, model: str | None
+    writing: Writing,
+    viewer: Viewer,
+    question_id: str,
+    *,
+    provider: str,
+    model: str | None,
+    limits: OpenRuns = STANDARD,
 ) -> Run:
     """Queue one more answer to a question; the earlier ones stay (section 2, invariant 1).
 
-    Raises NotFound, Invalid (NOT_A_QUESTION) and Conflict.
+    Raises NotFound, Invalid (NOT_A_QUESTION), Conflict, and what `_check_limits` raises.
     """
     path = ("input", "questionId")
     _, question = await mirrors.hold_node(writing, viewer, question_id, *path)
     if question.node_type != NodeType.QUESTION:
         raise Invalid("Name a question: this is an answer.", "NOT_A_QUESTION", path)
-    return await _queue_answer(writing, viewer, question, provider=provider, model=model)
+    return await _queue_answer(writing, viewer, question, path, limits, provider, model)
 
 
 async def continue_node(
-    writing: Writing, viewer: Viewer, node_id: str, *, provider: str, model: str | None
+    writing: Writing,
+    viewer: Viewer,
+    node_id: str,
+    *,
+    provider: str,
+    model: str | None,
+    limits: OpenRuns = STANDARD,
 ) -> Run:
     """Let the character go on from an adopted answer by itself.
 
-    Raises what mirrors.require_continuable raises.
+    Raises what mirrors.require_continuable raises, and what `_check_limits` does.
     """
-    node = await mirrors.require_continuable(writing, viewer, node_id, ("input", "nodeId"))
-    return await _queue_answer(writing, viewer, node, provider=provider, model=model)
+    path = ("input", "nodeId")
+    node = await mirrors.require_continuable(writing, viewer, node_id, path)
+    return await _queue_answer(writing, viewer, node, path, limits, provider, model)
+
+
+@statement(Run)
+def _lock() -> Any:
+    return select(func.pg_advisory_xact_lock(func.hashtextextended(param("lock"), 0)))
+
+
+@statement(Run)
+def _counts_of_open_runs() -> Any:
+    counted = func.count()
+    return select(
+        counted.filter(col(Run.requested_by_user_id) == param("user_id")).label("of_user"),
+        counted.filter(col(Run.character_id) == param("character_id")).label("of_character"),
+        counted.filter(col(Run.status) == RunStatus.QUEUED.value).label("queued"),
+    ).where(col(Run.ended_at).is_(None))
+
+
+async def _check_limits(
+    writing: Writing, viewer: Viewer, character_id: str, path: tuple[str, ...], limits: OpenRuns
+) -> None:
+    """Raises LimitReached (RUNS_OF_USER_LIMIT, RUNS_OF_CHARACTER_LIMIT) and Unavailable
+    (QUEUE_FULL).
+    """
+    # Taken last, behind the locks that `mirrors` takes, and held until the commit: two asks of a
+    # user cannot both be the last one that is allowed. A character has one user, so its limit holds
+    # too. The queue's may be passed by as many users as ask in one moment.
+    user_id = viewer.signed_in_id
+    await writing.run(_lock(), lock=f"open runs of {user_id}")
+    found: Any = await writing.first(
+        _counts_of_open_runs(), user_id=user_id, character_id=character_id
+    )
+    if found.of_user >= limits.per_user:
+        raise LimitReached(
+            f"{limits.per_user} answers of yours are being written or wait: let one of them end, "
+            "or cancel one.",
+            "RUNS_OF_USER_LIMIT",
+            path,
+        )
+    if found.of_character >= limits.per_character:
+        raise LimitReached(
+            f"This character has {limits.per_character} answers to write: let one of them end, or "
+            "cancel one.",
+            "RUNS_OF_CHARACTER_LIMIT",
+            path,
+        )
+    if found.queued >= limits.queued:
+        raise Unavailable("Too many answers wait for their turn. Try again later.", "QUEUE_FULL")
 
 
 async def _queue_answer(
-    writing: Writing, viewer: Viewer, question: TreeNode, *, provider: str, model: str | None
+    writing: Writing,
+    viewer: Viewer,
+    question: TreeNode,
+    path: tuple[str, ...],
+    limits: OpenRuns,
+    provider: str,
+    model: str | None,
 ) -> Run:
     # The caller holds the tree, and so has seen that it may grow.
     tree = await require_row(writing, viewer, MirrorTree, question.tree_id)
+    await _check_limits(writing, viewer, tree.character_id, path, limits)
     run = await writing.insert(
         Run,
         kind=RunKind.FOREGROUND,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -17,16 +17,17 @@ import structlog
 
 from db.engine import Database
 from db.enums import NodeStatus, RunEventType, RunStatus, TextChannel
-from db.reading import DATABASE_TROUBLE
-from db.tables import Character, Run, RunError, TreeNode, User
-from services import mirrors
-from services.access import Viewer, require_row
+from db.reading import DATABASE_TROUBLE, Writing
+from db.tables import Run, RunError
+from services.access import Viewer
 from services.errors import Unavailable
 from services.hub import Hub, Subscription
 from services.providers import Finished, Provider, ProviderError, Request, TextPart
 from services.runs import records, recovering
-from services.runs.events import LiveLog, cancel_topic_of, topic_of
-from services.runs.prompting import build_messages, character_sheet
+from services.runs.events import Event, LiveLog, cancel_topic_of, topic_of
+from services.runs.prompting import Assembly
+from services.runs.requesting import build_request
+from services.runs.retrying import Retries, parts_of_answer
 from services.runs.starting import QUEUE_TOPIC
 from services.text import storable
 
@@ -38,6 +39,12 @@ MAX_WAITING = 256
 # How long the end of a run is offered to a database that does not take it, and its beginning asked
 # for. Without its end the run is left to its lease; whoever recovers it keeps what was stored.
 SETTLE_SECONDS = 10.0
+
+_TOO_LONG = RunError(
+    "CONTEXT_TOO_LONG",
+    "Who the character is and what is asked do not fit into MIRRORGRAPH_CONTEXT_TOKENS. Shorten "
+    "them, or raise that setting if the model can read more.",
+)
 
 logger = structlog.get_logger("mirrorgraph.runs")
 
@@ -64,6 +71,16 @@ class Outcome:
         return self.finished is not None and self.finished.reason in {"stop", "other"}
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How models are asked: the tokens of what they are given, and how often they are asked
+    again.
+    """
+
+    budget: int = 7_168
+    retries: Retries = field(default_factory=Retries)
+
+
 class RunWorker:
     """The worker of one server process. `holder` names the process in leases."""
 
@@ -76,6 +93,7 @@ class RunWorker:
         holder: str,
         lease_seconds: float,
         concurrent_runs: int,
+        asking: Asking = Asking(),
     ) -> None:
         self._database = database
         self._hub = hub
@@ -83,6 +101,7 @@ class RunWorker:
         self._holder = holder
         self._lease_seconds = lease_seconds
         self._concurrent_runs = concurrent_runs
+        self._asking = asking
         self._logs: dict[str, LiveLog] = {}
         self._stops: dict[str, asyncio.Future[Stop]] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -200,7 +219,9 @@ class RunWorker:
         cancellation = self._hub.subscribe(cancel_topic_of(run.id))
         watcher = asyncio.create_task(self._watch_for_cancel(run.id, cancellation))
         try:
-            work = _Work(self._database, self._hub, self._provider, self._holder, run, log)
+            work = _Work(
+                self._database, self._hub, self._provider, self._asking, self._holder, run, log
+            )
             await work.carry_out(self._stops[run.id])
         except records.LeaseLost:
             logger.warning("another server took this run over", run=run.id)
@@ -234,6 +255,7 @@ class _Work:
         database: Database,
         hub: Hub,
         provider: Provider,
+        asking: Asking,
         holder: str,
         run: Run,
         log: LiveLog,
@@ -241,10 +263,14 @@ class _Work:
         self._database = database
         self._hub = hub
         self._provider = provider
+        self._asking = asking
         self._holder = holder
         self._run = run
         self._log = log
         self._texts: dict[TextChannel, list[str]] = {channel: [] for channel in TextChannel}
+        # What is stored with the next events: how often the provider was asked, and once what for.
+        self._attempts = 0
+        self._context: dict[str, Any] | None = None
         self._has_unstored = asyncio.Event()
         self._room = asyncio.Semaphore(MAX_WAITING)
         self._is_ending = False
@@ -274,38 +300,32 @@ class _Work:
                 task.cancel()
             await asyncio.gather(answering, storing, return_exceptions=True)
 
-    async def _request_once_readable(self) -> Request:
+    async def _request_once_readable(self) -> tuple[Request | None, Assembly]:
+        viewer = Viewer(self._run.requested_by_user_id)
         async with asyncio.timeout(SETTLE_SECONDS):
             while True:
                 try:
-                    return await self._build_request()
+                    async with self._database.reading() as reading:
+                        return await build_request(reading, viewer, self._run, self._asking.budget)
                 except DATABASE_TROUBLE as error:
                     logger.warning("a run waits for the database", error=type(error).__name__)
                     await asyncio.sleep(FLUSH_SECONDS)
 
-    async def _build_request(self) -> Request:
-        run = self._run
-        viewer = Viewer(run.requested_by_user_id)
-        async with self._database.reading() as reading:
-            character = await require_row(reading, viewer, Character, run.character_id)
-            user = await require_row(reading, viewer, User, run.requested_by_user_id)
-            assert run.question_node_id is not None  # what an open run works on is not pruned
-            node = await require_row(reading, viewer, TreeNode, run.question_node_id)
-            path = await mirrors.talk_to_node(reading, viewer, node)
-        return Request(
-            model=run.model,
-            messages=build_messages(character, path, user.name),
-            character=character_sheet(character, user.name),
-            seed=run.seed,
-            max_tokens=None,
-        )
-
     async def _answer(self) -> Outcome:
         await self._emit(RunEventType.RUN_STARTED, {})
         async with self._phase("context"):
-            request = await self._request_once_readable()
+            request, assembly = await self._request_once_readable()
+            self._context = assembly.record()
+        if request is None:
+            return Outcome(RunStatus.FAILED, error=_TOO_LONG)
         finished: Finished | None = None
-        parts = self._provider.stream(request)
+        parts = parts_of_answer(
+            self._provider,
+            request,
+            self._asking.retries,
+            begin=self._begin_attempt,
+            warn=self._warn,
+        )
         async with self._phase("answer"), contextlib.aclosing(parts):
             async for part in parts:
                 if isinstance(part, TextPart):
@@ -316,6 +336,13 @@ class _Work:
             error = RunError("REFUSED", "The provider declined to go on with this answer.")
             return Outcome(RunStatus.FAILED, finished, error)
         return Outcome(RunStatus.SUCCEEDED, finished)
+
+    def _begin_attempt(self) -> None:
+        self._attempts += 1
+
+    async def _warn(self, message: str) -> None:
+        payload = {"code": "PROVIDER_RETRY", "message": storable(message)}
+        await self._emit(RunEventType.RUN_WARNING, payload)
 
     async def _outcome(
         self, answering: asyncio.Task[Outcome], stop: asyncio.Future[Stop]
@@ -362,7 +389,7 @@ class _Work:
         events = self._log.unstored()
         try:
             async with self._database.writing() as writing:
-                await records.store_events(writing, self._holder, run.id, events)
+                await self._store_in(writing, events)
                 await records.end_run(
                     writing,
                     run,
@@ -396,12 +423,14 @@ class _Work:
         text = storable(part.text)
         if text:
             self._texts[channel].append(text)
-            payload = {"channel": channel, "text": text, "target_id": self._run.node_id}
-            await self._emit(RunEventType.TEXT_DELTA, payload)
+            payload = {"channel": channel, "target_id": self._run.node_id}
+            await self._emit(RunEventType.TEXT_DELTA, payload, text)
 
-    async def _emit(self, type: RunEventType, payload: dict[str, Any]) -> None:
+    async def _emit(
+        self, type: RunEventType, payload: dict[str, Any], text: str | None = None
+    ) -> None:
         await self._room.acquire()
-        self._log.add(type, payload)
+        self._log.add(type, payload, text)
         self._has_unstored.set()
 
     async def _store_as_it_comes(self) -> None:
@@ -426,8 +455,22 @@ class _Work:
         events = self._log.unstored()
         if events:
             async with self._database.writing() as writing:
-                await records.store_events(writing, self._holder, self._run.id, events)
+                context = await self._store_in(writing, events)
+            if self._context is context:
+                self._context = None  # it is stored, and need not be sent again
             self._show(len(events))
+
+    async def _store_in(self, writing: Writing, events: Sequence[Event]) -> dict[str, Any] | None:
+        context = self._context
+        await records.store_events(
+            writing,
+            self._holder,
+            self._run.id,
+            events,
+            attempts=self._attempts,
+            context=context,
+        )
+        return context
 
     def _show(self, count: int) -> None:
         self._log.mark_stored(count)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +330,42 @@ async def test_error_answers(
     assert len(server.requests) == 1, "retrying belongs to the run"
 
 
+SOON = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
+RETRY_AFTER: dict[str, tuple[dict[str, str], float | None]] = {
+    "nothing": ({}, None),
+    "seconds": ({"Retry-After": "7"}, 7.0),
+    "parts of a second": ({"retry-after": "0.5"}, 0.5),
+    "milliseconds": ({"Retry-After-Ms": "1500", "Retry-After": "9"}, 1.5),
+    "a moment that has passed": ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    "a moment without a zone": ({"Retry-After": "Wed, 21 Oct 2015 07:28:00"}, 0.0),
+    "less than nothing": ({"Retry-After": "-3"}, 0.0),
+    "nonsense": ({"Retry-After": "soon", "Retry-After-Ms": "later"}, None),
+    "no number": ({"Retry-After": "nan"}, None),
+    "for ever": ({"Retry-After": "inf"}, None),
+}
+
+
+@wires
+@pytest.mark.parametrize("name", RETRY_AFTER)
+async def test_how_long_a_provider_asks_to_wait(
+    wire: str, name: str, server: ScriptedProvider
+) -> None:
+    headers, seconds = RETRY_AFTER[name]
+    server.script = Script(fault="status", status=429, headers=headers)
+    async with provider_for(wire, server) as provider:
+        _, error = await read_to_failure(provider)
+    assert (error.code, error.retry_after) == ("RATE_LIMITED", seconds)
+
+
+@wires
+async def test_a_moment_to_wait_for_is_told_in_seconds(wire: str, server: ScriptedProvider) -> None:
+    server.script = Script(fault="status", status=503, headers={"Retry-After": SOON})
+    async with provider_for(wire, server) as provider:
+        _, error = await read_to_failure(provider)
+    assert error.retry_after is not None
+    assert 0 < error.retry_after <= 300
+
+
 @wires
 @pytest.mark.parametrize(
     "body",
@@ -477,6 +515,7 @@ async def test_a_refusal_by_anthropic_is_a_finish(server: ScriptedProvider) -> N
 async def test_silence_times_out_and_the_server_sees_the_client_go(
     wire: str, after: int, words: list[str], server: ScriptedProvider
 ) -> None:
+    """Rule R25."""
     # Only the time-out under test is short; the other would show as a hanging test.
     limits = {"first_token_timeout" if after == 0 else "silence_timeout": 0.2}
     async with provider_for(wire, server, **limits) as provider:

@@ -21,13 +21,17 @@ from services import mirrors, runs
 from services.access import Viewer, require_row
 from services.hub import CHANNEL, Hub
 from services.providers import Finished, Part, Request, TextPart, Usage
-from services.runs import Event, RunWorker, StreamOpening
+from services.runs import Asking, Event, OpenRuns, Retries, RunWorker, StreamOpening
 
 # Longer than anything here takes on a slow machine: a test that hits it has failed.
 PATIENCE = 20.0
 # Outlasts every test that is not about leases.
 LONG_LEASE = 60.0
 SHORT_LEASE = 0.6
+
+# Most tests are not about them.
+NO_LIMITS = OpenRuns(1_000, 1_000, 1_000)
+ASKED_ONCE = Asking(retries=Retries(0))
 
 STOP = Finished("stop", Usage(7, 3, 1), "scripted-model-1")
 WORDS = [TextPart("reasoning", "Hm."), TextPart("text", "Yes"), TextPart("text", ", always.")]
@@ -117,6 +121,7 @@ async def a_server(
     concurrent: int = 8,
     works: bool = True,
     statement_timeout: float = 10,
+    asking: Asking = ASKED_ONCE,
 ) -> AsyncIterator[Server]:
     """A server of its own: pools, hub, listener and worker."""
     provider = provider or ScriptedProvider()
@@ -131,6 +136,7 @@ async def a_server(
         holder=holder,
         lease_seconds=lease,
         concurrent_runs=concurrent,
+        asking=asking,
     )
     if works:
         await worker.start(is_only_server=False)
@@ -165,14 +171,23 @@ class Bench:
     dsn: str
     _questions: int = field(default=0)
 
-    async def ask(self, text: str = "Well?", tree: MirrorTree | None = None) -> Run:
+    async def ask(
+        self, text: str = "Well?", tree: MirrorTree | None = None, limits: OpenRuns = NO_LIMITS
+    ) -> Run:
         """The first question of a tree, by default of a new one of the same character."""
         async with self.database.writing() as writing:
             tree = tree or await mirrors.create_tree(
                 writing, self.viewer, self.tree.character_id, "Tests", self.tree.realm
             )
             _, run = await runs.ask_tree(
-                writing, self.viewer, tree.id, None, text, provider="scripted", model=None
+                writing,
+                self.viewer,
+                tree.id,
+                None,
+                text,
+                provider="scripted",
+                model=None,
+                limits=limits,
             )
         return run
 

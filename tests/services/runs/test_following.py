@@ -41,9 +41,9 @@ async def taken(bench: Bench) -> Run:
 def pieces(run: Run, numbers: Sequence[int]) -> list[Event]:
     """Pieces of text that all came at one moment."""
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    payload = {"channel": "text", "text": "x", "target_id": run.node_id}
+    payload = {"channel": "text", "target_id": run.node_id}
     return [
-        Event(run.id, number, moment, RunEventType.TEXT_DELTA, Visibility.PUBLIC, payload)
+        Event(run.id, number, moment, RunEventType.TEXT_DELTA, Visibility.PUBLIC, payload, "x")
         for number in numbers
     ]
 
@@ -113,7 +113,7 @@ async def test_events_stored_together_are_all_delivered(
     whole = pieces(run, range(1, 11))
     async with bench.database.writing() as writing:
         await service.store_events(writing, HOLDER, run.id, whole)
-    read = service.events_after
+    read = following.events_after
 
     async def read_few(reading: object, viewer: object, run_id: str, seq: int) -> list[Event]:
         return (await read(reading, viewer, run_id, seq))[:chunk]  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from services.providers import Part, Request, TextPart
 from tests.conftest import People
 from tests.factories import make_character, make_tree
 from tests.services.runs.servers import (
+    NO_LIMITS,
     SHORT_LEASE,
     STOP,
     WORDS,
@@ -90,7 +91,7 @@ async def test_a_run_whose_seat_was_taken_is_failed_when_its_lease_runs_out(benc
         events = await server.events(bench.viewer, run)
     assert run.status == "failed"
     assert run.error is not None
-    assert run.error.code == "SERVER_LOST"
+    assert run.error.code == "STALE_SEAT_EPOCH"
     assert numbers_of(events) == [1, 2, 3, 4, 5, 6]
     node = await bench.node(run)
     assert (node.status, node.content) == ("partial", "kept")
@@ -235,6 +236,7 @@ async def test_many_answers_to_one_question_at_the_same_time(bench: Bench) -> No
                         first.question_node_id,
                         provider="scripted",
                         model=None,
+                        limits=NO_LIMITS,
                     )
 
             again = await asyncio.gather(*(regenerate() for _ in range(20)))

@@ -57,7 +57,7 @@ async def test_a_lost_run_goes_on_with_the_next_number(bench: Bench) -> None:
         (run,) = await bench.ended(run)
     assert numbers_of(seen) == [1, 2, 3, 4, 5, 6]
     assert text_of(seen) == "kept"
-    assert seen[-1].error == run.error
+    assert seen[-1].error_code == run.error_code
     assert run.last_seq == 6
     assert (run.status, run.error_code, run.lease_holder) == ("failed", "SERVER_LOST", None)
     assert [seq for seq, _ in await bench.stored(run)] == [1, 2, 3, 4, 5, 6]
@@ -112,7 +112,7 @@ async def test_draining_keeps_the_text_and_leaves_the_queue(bench: Bench) -> Non
         assert (await bench.run(waiting)).status == "queued"
     assert (drained.status, drained.error_code) == ("failed", "SERVER_STOPPED")
     assert numbers_of(events) == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert events[-1].error == drained.error
+    assert events[-1].error_code == drained.error_code
     node = await bench.node(run)
     assert (node.status, node.content, node.reasoning) == ("partial", "Yes, always.", "Hm.")
     (seat,) = await bench.sql("SELECT lease_holder FROM runtime_seats")

@@ -94,7 +94,7 @@ async def test_another_server_shows_the_same_events_once_and_while_they_come(
             # Each word arrives before the next one is said.
             for word in ("one ", "two ", "three"):
                 answer.script.put_nowait(TextPart("text", word))
-                while not there or there[-1].payload.get("text") != word:
+                while not there or there[-1].text != word:
                     there.append(await anext(stream))
             answer.script.put_nowait(STOP)
             there += [event async for event in stream]

@@ -105,11 +105,11 @@ async def test_a_full_log_outlasts_a_database_that_gives_no_answer(bench: Bench)
 
 async def test_a_run_begins_once_what_it_is_about_can_be_read(bench: Bench) -> None:
     run = await bench.ask()
-    await bench.sql("ALTER TABLE characters RENAME TO away")
+    await bench.sql("ALTER TABLE users RENAME TO away")
     with capture_logs() as logs:
         async with a_server(bench.dsn) as server:
             await until(lambda: [each for each in logs if "a run waits" in each["event"]])
-            await bench.sql("ALTER TABLE away RENAME TO characters")
+            await bench.sql("ALTER TABLE away RENAME TO users")
             events = await server.events(bench.viewer, run)
     assert events[-1].status == "succeeded"
     assert numbers_of(events) == list(range(1, 10))
