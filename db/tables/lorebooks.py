@@ -5,6 +5,7 @@ Source: spec soul-mirror, section 5; glossary, section 5.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +29,15 @@ from db.columns import (
 from db.enums import LorePosition, ReviewStatus, SelectiveLogic
 
 
+@dataclass(frozen=True, slots=True)
+class LoreRecursion:
+    """How an entry takes part when the text of entries is searched for keys as well."""
+
+    exclude: bool
+    prevent: bool
+    delay_until: int
+
+
 class Lorebook(Table, table=True):
     """A book of entries: of a draft until it is activated, then of the character, or of a user."""
 
@@ -40,8 +50,14 @@ class Lorebook(Table, table=True):
 
     id: str = id_column()
     owner_user_id: str = reference("users.id")
+    # The draft whose card it came with; it goes with the draft.
     embryo_draft_id: str | None = reference("embryo_drafts.id", nullable=True, on_delete="CASCADE")
+    # Whose it is, from the activation of the draft on.
     character_id: str | None = reference("characters.id", nullable=True)
+    # The import that brought it.
+    import_job_id: str | None = reference(
+        "import_jobs.id", nullable=True, unique=True, on_delete="SET NULL"
+    )
     name: str = text_column()
     description: str = text_column(default="")
     # How many messages back keys are looked for; null leaves it to the reader.
@@ -49,7 +65,7 @@ class Lorebook(Table, table=True):
     # How many tokens all entries may take; null leaves it to the reader.
     token_budget: int | None = integer_column(nullable=True)
     is_recursive: bool = boolean_column(default=False)
-    # Everything of the book that has no column, as the file had it.
+    # The book exactly as the file had it, entries included, for a faithful export.
     source: dict[str, Any] = json_column("source_json")
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
@@ -78,7 +94,7 @@ class LorebookEntry(Table, table=True):
     is_constant: bool = boolean_column(default=False)
     position: LorePosition = enum_column()
     # How many messages from the end, where the position is at_depth.
-    depth: int | None = integer_column(nullable=True)
+    depth: int = integer_column(default=4)
     # Lower stands earlier.
     insertion_order: int = integer_column(default=100)
     # In percent.
@@ -87,8 +103,8 @@ class LorebookEntry(Table, table=True):
     sticky: int | None = integer_column(nullable=True)
     cooldown: int | None = integer_column(nullable=True)
     delay: int | None = integer_column(nullable=True)
-    # {exclude, prevent, delay_until}
-    recursion: dict[str, Any] = json_column("recursion_json")
+    # {exclude, prevent, delay_until}; read through `recursion`.
+    recursion_values: dict[str, Any] = json_column("recursion_json")
     content: str = text_column()
     is_enabled: bool = boolean_column(default=True)
     review_status: ReviewStatus = enum_column()
@@ -97,3 +113,8 @@ class LorebookEntry(Table, table=True):
     source: dict[str, Any] = json_column("source_json")
     created_at: datetime = created_at_column()
     version: int = version_column()
+
+    @property
+    def recursion(self) -> LoreRecursion:
+        """How it takes part when entries wake further entries."""
+        return LoreRecursion(**self.recursion_values)

@@ -5,6 +5,7 @@ Source: spec soul-mirror, section 8; glossary, section 5.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,15 @@ from db.columns import (
 from db.enums import ExportFormat, ImportItemKind, ImportItemStatus, ImportKind, ImportStatus
 
 
+@dataclass(frozen=True, slots=True)
+class FileWarning:
+    """Something in a file that was mended or left out; `path` is empty for the file as a whole."""
+
+    code: str
+    message: str
+    path: str
+
+
 class ImportJob(Table, table=True):
     """One file that was imported, and what it held."""
 
@@ -47,9 +57,30 @@ class ImportJob(Table, table=True):
     # What was found in the file: {container, spec, size, warnings: [{code, message, path}]}.
     report: dict[str, Any] = json_column("report_json")
     created_at: datetime = created_at_column()
-    # When everything in it was decided.
+    # When everything in it was decided, or it was given up.
     finished_at: datetime | None = time_column()
     version: int = version_column()
+
+    @property
+    def container(self) -> str:
+        """What kind of file it was: png_text, json or charx."""
+        return str(self.report["container"])
+
+    @property
+    def spec(self) -> str | None:
+        """Which version of the card format: v1, v2 or v3; None for other files."""
+        spec: str | None = self.report["spec"]
+        return spec
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the file was."""
+        return int(self.report["size"])
+
+    @property
+    def warnings(self) -> list[FileWarning]:
+        """What was mended or left out, about 100 at most for each reader."""
+        return [FileWarning(**each) for each in self.report["warnings"]]
 
 
 class ImportItem(Table, table=True):
@@ -75,9 +106,15 @@ class ImportItem(Table, table=True):
     target_ref: str | None = text_column(nullable=True)
     media_type: str | None = text_column(nullable=True)
     size_bytes: int | None = integer_column(nullable=True)
-    warnings: list[dict[str, Any]] = json_list_column("warnings_json")
+    # [{code, message, path}]; read through `warnings`.
+    warning_values: list[dict[str, Any]] = json_list_column("warnings_json")
     created_at: datetime = created_at_column()
     decided_at: datetime | None = time_column()
+
+    @property
+    def warnings(self) -> list[FileWarning]:
+        """What was mended in this part."""
+        return [FileWarning(**each) for each in self.warning_values]
 
 
 class ImportFile(Table, table=True):
@@ -113,6 +150,11 @@ class Export(Table, table=True):
     size_bytes: int = integer_column()
     expires_at: datetime = time_column(nullable=False)
     created_at: datetime = created_at_column()
+
+    @property
+    def url(self) -> str:
+        """Where its owner can download it, on this server."""
+        return f"/exports/{self.id}"
 
 
 class ExportFile(Table, table=True):
