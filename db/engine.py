@@ -29,6 +29,11 @@ from db.tables.accounts import Setting
 _STATEMENT_CACHE = 512
 
 
+# The keys that all servers on a database share, by their names in the table of settings: 32 random
+# bytes each, in hexadecimal. They are neither shown nor logged.
+CURSOR_KEY = "cursor_key"
+IDENTITY_KEY = "identity_key"
+
 # What a driver raises that cannot connect, or not with this address.
 NO_CONNECTION = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError)
 
@@ -67,12 +72,13 @@ class Database:
             yield Writing(connection, self._cursors)
 
     async def load_secrets(self) -> None:
-        """Take the key that signs cursors from the database; the first server makes it."""
-        fresh = secrets.token_hex(32)
+        """Take the key that signs cursors from the database; the first server makes every key."""
         async with self.writing() as writing:
-            await writing.run(_keep_setting(), id=new_id("settings"), key="cursor_key", value=fresh)
-            key = await writing.value(_setting_value(), key="cursor_key")
-        self._cursors = CursorSigner(bytes.fromhex(key))
+            for name in (CURSOR_KEY, IDENTITY_KEY):
+                await writing.run(
+                    _keep_setting(), id=new_id("settings"), key=name, value=secrets.token_hex(32)
+                )
+            self._cursors = CursorSigner(await secret_key(writing, CURSOR_KEY))
 
     def pool_use(self) -> dict[str, tuple[int, int]]:
         """For each pool by name: how many connections it has, and how many of them are idle."""
@@ -127,6 +133,11 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
             await reading_pool.close()
         raise unreachable(error) from error
     return Database(dsn, reading_pool, writing_pool)
+
+
+async def secret_key(reading: Reading, name: str) -> bytes:
+    """A key that servers share, once `load_secrets` has made it."""
+    return bytes.fromhex(await reading.value(_setting_value(), key=name))
 
 
 async def _no_reset(connection: Any) -> None:

@@ -20,7 +20,6 @@ from db.columns import (
     json_column,
     one_of,
     reference,
-    text_column,
     time_column,
 )
 from db.enums import PetitionKind, PetitionStatus
