@@ -116,6 +116,21 @@ class PetitionStatus(StrEnum):
     EXPIRED = "expired"
 
 
+class PetitionDecision(StrEnum):
+    """What a user decides on a petition."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+
+
+class IdentitySection(StrEnum):
+    """The parts that an identity record states apart."""
+
+    IDENTITY = "identity"
+    DATA = "data"
+    RUNTIME_STATE = "runtime_state"
+
+
 class LorePosition(StrEnum):
     """Where the text of a lorebook entry goes in a prompt."""
 
@@ -144,6 +159,13 @@ class ReviewStatus(StrEnum):
     PENDING_REVIEW = "pending_review"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
+
+
+class ReviewDecision(StrEnum):
+    """What a person decides about something that was imported."""
+
+    ACCEPT = "accept"
+    REJECT = "reject"
 
 
 class ImportKind(StrEnum):
@@ -223,6 +245,7 @@ class TreeEventType(StrEnum):
     NODE_CITED = "node_cited"
     TREE_TRANSPLANTED = "tree_transplanted"
     TREE_PRUNED = "tree_pruned"
+    TREE_ERASED = "tree_erased"
 
 
 class Realm(StrEnum):
@@ -278,6 +301,30 @@ class Visibility(StrEnum):
     PUBLIC = "public"
     OWNER = "owner"
     INTERNAL = "internal"
+
+
+class ContextPartKind(StrEnum):
+    """What a part of a model's context is."""
+
+    IDENTITY = "identity"
+    FORBIDDEN_ZONE = "forbidden_zone"
+    FORM = "form"
+    PERSONA = "persona"
+    MEMORY = "memory"
+    CITATION = "citation"
+    EXAMPLES = "examples"
+    GREETING = "greeting"
+    EARLIER_TALK = "earlier_talk"
+    QUESTION = "question"
+    ANSWER = "answer"
+
+
+class ContextOmission(StrEnum):
+    """Why a part is not in a model's context."""
+
+    OVER_BUDGET = "over_budget"
+    EMPTY = "empty"
+    ERASED = "erased"
 
 
 class TextChannel(StrEnum):

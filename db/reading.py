@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import asyncpg
@@ -58,6 +59,10 @@ class Record(asyncpg.Record):
 def record_class(table: Any) -> type[Record]:
     """The record class of a table: of the same name, with the table class's own properties."""
     derived = {name: value for name, value in vars(table).items() if isinstance(value, property)}
+    # asyncpg's records have methods (`keys`), and a column of such a name comes before them.
+    for name in getattr(table, "model_fields", ()):
+        if hasattr(asyncpg.Record, name):
+            derived[name] = property(itemgetter(name))
     return type(table.__name__, (Record,), {"__slots__": (), "table": table, **derived})
 
 

@@ -82,8 +82,18 @@ class Settings(BaseSettings):
     demo_rate: float = Field(default=30.0, ge=0)
     first_token_timeout: float = Field(default=60.0, gt=0)
     silence_timeout: float = Field(default=60.0, gt=0)
+    provider_retries: int = Field(default=2, ge=0, le=10)
+    context_tokens: int = Field(default=8_192, ge=1)
+    answer_tokens: int = Field(default=1_024, ge=0)
     concurrent_runs: int = Field(default=32, ge=1)
+    runs_per_user: int = Field(default=8, ge=1)
+    runs_per_character: int = Field(default=4, ge=1)
+    queued_runs: int = Field(default=1_000, ge=1)
+    # In whole days, as far back as PostgreSQL's calendar can go.
+    run_retention_days: int = Field(default=30, ge=0, le=36_500)
     lease_seconds: float = Field(default=10.0, gt=0.5)
+    cooling_off_days: float = Field(default=7.0, gt=0, le=3650)
+    housekeeping_seconds: float = Field(default=60.0, gt=0)
     demo_content: bool = True
     web_dir: Path = PROJECT_ROOT / "explorer" / "dist"
     log_format: Literal["console", "json"] = "console"
@@ -118,6 +128,14 @@ class Settings(BaseSettings):
             raise ValueError(
                 "MIRRORGRAPH_TRUSTED_DOCUMENTS_ONLY needs a file of documents: name it in "
                 "MIRRORGRAPH_TRUSTED_DOCUMENTS"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _context_has_room(self) -> Settings:
+        if self.answer_tokens >= self.context_tokens:
+            raise ValueError(
+                "MIRRORGRAPH_ANSWER_TOKENS is part of MIRRORGRAPH_CONTEXT_TOKENS and must be less"
             )
         return self
 

@@ -44,6 +44,11 @@ def _cache_key(parent: Any) -> Hashable:
     return (type(parent).__name__, identity) if identity is not None else _Same(parent)
 
 
+def _argument_key(value: Any) -> Hashable:
+    """An argument's value, or what it looks like where it is a list or an object."""
+    return value if isinstance(value, Hashable) else repr(value)
+
+
 async def _asked(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """What a loader answers, asked again when somebody else's end took the answer away.
 
@@ -81,7 +86,7 @@ class Batcher:
         return await _asked(lambda: loader.load_many(wanted))
 
     def _loader(self, batch: BatchFunction, arguments: Mapping[str, Any]) -> DataLoader[Any, Any]:
-        key = (batch, tuple(sorted(arguments.items())))
+        key = (batch, tuple((each, _argument_key(arguments[each])) for each in sorted(arguments)))
         loader = self._loaders.get(key)
         if loader is None:
 

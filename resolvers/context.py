@@ -17,6 +17,7 @@ from resolvers.batching import Batcher
 from services import accounts
 from services.access import Viewer, rows_by_ids
 from services.hub import Hub
+from services.rehearsing import Rehearsals
 from services.runs import RunWorker
 
 TableRow = TypeVar("TableRow", bound=Table)
@@ -33,6 +34,7 @@ class Engine:
     database: Database
     hub: Hub
     worker: RunWorker
+    rehearsals: Rehearsals
 
 
 class AlreadyDone(Exception):

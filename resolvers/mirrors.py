@@ -210,7 +210,7 @@ async def corrected_of_canonizations(
 
 async def intact_flags_of_canonizations(
     context: Context, canonizations: Sequence[Canonization]
-) -> list[bool]:
+) -> list[bool | None]:
     """Whether each canonized path is still what was confirmed."""
     async with context.reading() as reading:
         return await service.intact_flags(reading, context.viewer, canonizations)
@@ -331,9 +331,17 @@ async def create_tree(context: Context, input: Any) -> dict[str, Any]:
         return change.answer(tree=tree)
 
 
+def _asking(context: Context) -> dict[str, Any]:
+    """Who answers, and how much may be asked at once."""
+    settings = context.engine.settings
+    limits = runs.OpenRuns(
+        settings.runs_per_user, settings.runs_per_character, settings.queued_runs
+    )
+    return {"provider": settings.provider, "model": settings.model, "limits": limits}
+
+
 async def ask_tree(context: Context, input: Any) -> dict[str, Any]:
     """Ask a question and start the run that answers it."""
-    settings = context.engine.settings
     async with context.writing() as change:
         question, run = await runs.ask_tree(
             change.writing,
@@ -341,36 +349,31 @@ async def ask_tree(context: Context, input: Any) -> dict[str, Any]:
             input.tree_id,
             input.parent_id,
             input.text,
-            provider=settings.provider,
-            model=settings.model,
+            **_asking(context),
         )
         return change.answer(question=question, run=run)
 
 
 async def regenerate_answer(context: Context, input: Any) -> dict[str, Any]:
     """Start a run for one more answer."""
-    settings = context.engine.settings
     async with context.writing() as change:
         run = await runs.regenerate_answer(
             change.writing,
             context.viewer,
             input.question_id,
-            provider=settings.provider,
-            model=settings.model,
+            **_asking(context),
         )
         return change.answer(run=run)
 
 
 async def continue_node(context: Context, input: Any) -> dict[str, Any]:
     """Start a run in which the character goes on."""
-    settings = context.engine.settings
     async with context.writing() as change:
         run = await runs.continue_node(
             change.writing,
             context.viewer,
             input.node_id,
-            provider=settings.provider,
-            model=settings.model,
+            **_asking(context),
         )
         return change.answer(run=run)
 

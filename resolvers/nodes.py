@@ -8,6 +8,7 @@ from typing import Any
 
 from db.ids import MalformedId, parse_id
 from resolvers.context import PLAIN, Context
+from services import calendars
 from services.access import table_named
 from services.errors import Invalid, LimitReached
 
@@ -42,13 +43,19 @@ async def _restored(context: Context, value: Any) -> Any:
 
 async def _rows(context: Context, ids: Sequence[str], argument: str) -> list[Any]:
     try:
-        parsed = [parse_id(each) for each in ids]
+        # Calendars of the server have names for ids.
+        parsed = {each: parse_id(each) for each in ids if each not in calendars.BUILT_INS}
     except MalformedId as error:
         raise Invalid(str(error), "MALFORMED_ID", (argument,)) from None
     found: dict[str, Any] = {}
-    for name in dict.fromkeys(each.table for each in parsed):
+    for name in dict.fromkeys(each.table for each in parsed.values()):
         table = table_named(name)
         if table is not None:
-            wanted = [each.row_id for each in parsed if each.table == name]
+            wanted = [each.row_id for each in parsed.values() if each.table == name]
             found.update(zip(wanted, await context.many(table, wanted), strict=True))
-    return [found.get(each.row_id) for each in parsed]
+    return [
+        found.get(parsed[each].row_id)
+        if each in parsed
+        else calendars.find_built_in(context.viewer, each)
+        for each in ids
+    ]

@@ -32,6 +32,7 @@ from db.migrating import migrate
 from db.settings import AuthMode, Settings, SettingsError
 from resolvers.context import Engine
 from schema import run_events
+from schema.downloads import export_download
 from schema.observing import Observation
 from schema.root import schema
 from schema.signing_in import SignedIn, sign_in
@@ -48,9 +49,15 @@ from schema.wire.metrics import Metrics
 from schema.wire.origins import PREFLIGHT_HEADERS
 from services import accounts, demo
 from services.access import Viewer
+from services.characters import issue_missing_records
+from services.endings import archive_deceased
+from services.exports import forget_old_exports
+from services.housekeeping import Chore, Housekeeper
 from services.hub import CHANNEL, Hub
+from services.petitions import expire_petitions
 from services.providers import ProviderSettings, make_provider
-from services.runs import RunWorker
+from services.rehearsing import Rehearsals
+from services.runs import Asking, Retries, RunWorker, forget_old_texts
 
 logger = structlog.get_logger("mirrorgraph.server")
 
@@ -106,16 +113,28 @@ class Server:
         )
         await self._listener.start()
         self._closing.push_async_callback(self._listener.close)
+        provider = make_provider(_provider_settings(settings))
+        budget = settings.context_tokens - settings.answer_tokens
         worker = RunWorker(
             database,
             hub,
-            make_provider(_provider_settings(settings)),
+            provider,
             holder=f"server_{os.getpid()}_{secrets.token_hex(8)}",
             lease_seconds=settings.lease_seconds,
             concurrent_runs=settings.concurrent_runs,
+            asking=Asking(
+                budget,
+                Retries(settings.provider_retries),
+            ),
         )
         await worker.start(is_only_server=settings.database_url is None)
-        self._engine = Engine(settings, database, hub, worker)
+        rehearsals = Rehearsals(database, provider, most=settings.concurrent_runs, budget=budget)
+        self._engine = Engine(settings, database, hub, worker, rehearsals)
+        housekeeper = Housekeeper(
+            database, _chores(settings), seconds=settings.housekeeping_seconds
+        )
+        housekeeper.start()
+        self._closing.push_async_callback(housekeeper.stop)
         logger.info("ready", seconds=round(time.monotonic() - began, 2), provider=settings.provider)
 
     async def _database_address(self) -> str:
@@ -143,6 +162,8 @@ class Server:
         if self.is_draining:
             return
         self.is_draining = True
+        # Before the worker, which closes the provider.
+        await self.engine.rehearsals.drain()
         await self.engine.worker.drain()
         self.engine.hub.close(
             "SERVER_STOPPING", "The server is stopping: connect again and go on with `after`."
@@ -180,6 +201,18 @@ class Server:
             and self._listener.is_connected
             and await self._engine.database.is_ready()
         )
+
+
+def _chores(settings: Settings) -> dict[str, Chore]:
+    """What the server does by the clock: one line for each chore."""
+    days = settings.run_retention_days
+    return {
+        "archive the deceased": archive_deceased,
+        "forget old exports": forget_old_exports,
+        "forget old texts of runs": lambda writing: forget_old_texts(writing, days),
+        "issue missing identity records": issue_missing_records,
+        "let petitions expire": expire_petitions,
+    }
 
 
 def _listener_lost(hub: Hub) -> None:
@@ -247,6 +280,10 @@ def create_app(settings: Settings) -> Starlette:
         Route("/graphql", endpoint, methods=None),
         WebSocketRoute("/graphql", endpoint),
         Route("/runs/{run_id}/events", run_events.RunEventStream(endpoint)),
+        Route(
+            "/exports/{export_id}",
+            export_download(server.sign_in, settings.allowed_origins, metrics),
+        ),
         Route("/healthz", _health),
         Route("/readyz", readiness),
         Route("/metrics", figures),

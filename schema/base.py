@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, NewType, TypeAlias, TypeVar
 
 import strawberry
+from graphql import GraphQLError, IntValueNode, ValueNode
 from strawberry.types import Info as StrawberryInfo
 from strawberry.utils.str_converters import to_camel_case
 from typing_extensions import dataclass_transform
@@ -24,6 +25,10 @@ from services.text import refuse_unstorable
 
 T = TypeVar("T")
 Info: TypeAlias = StrawberryInfo[Context, None]
+
+# Whole numbers beyond Int, exact in every reader of JSON: seconds of stories.
+Long = NewType("Long", int)
+LARGEST_LONG = 2**53 - 1
 
 # The key under which a field's metadata holds its batch function, for any executor to find.
 BATCH = "batch"
@@ -51,6 +56,28 @@ PAGE_PARAMETERS = [
 ]
 
 
+def _long(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_LONG:
+        return value
+    raise GraphQLError(f"A Long is a whole number from -{LARGEST_LONG} to {LARGEST_LONG}.")
+
+
+def _written_long(node: ValueNode, _variables: Any = None) -> int:
+    # Python reads no number of thousands of digits.
+    if isinstance(node, IntValueNode) and len(node.value) < 20:
+        return _long(int(node.value))
+    return _long(None)
+
+
+LONG_SCALAR = strawberry.scalar(
+    name="Long",
+    description="A whole number, as a JSON number of at most 2^53 - 1.",
+    serialize=_long,
+    parse_value=_long,
+    parse_literal=_written_long,
+)
+
+
 def field(description: str, **default: Any) -> Any:
     """A plain attribute: of the row, or of an input, where it may have a `default`."""
     return strawberry.field(description=description, **default)
@@ -62,12 +89,13 @@ def relation(
     *,
     arguments: Mapping[str, str] | None = None,
     ids: Collection[str] = (),
+    types: Mapping[str, Any] | None = None,
 ) -> Any:
     """A field whose values a batch function finds for all parents of a level at once.
 
     The batch function's keyword-only parameters become the field's arguments; `arguments` holds
-    their descriptions, and `ids` names those that are ids and may be left out. A parameter that is
-    a PageRequest becomes Relay's four.
+    their descriptions, `ids` names those that are ids and may be left out, and `types` has those
+    of types that resolvers do not know. A parameter that is a PageRequest becomes Relay's four.
     """
     parameters = [
         inspect.Parameter(
@@ -83,16 +111,9 @@ def relation(
             page = parameter.name
             parameters += PAGE_PARAMETERS
         elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            described = strawberry.argument(description=(arguments or {})[parameter.name])
-            annotation = strawberry.ID | None if parameter.name in ids else parameter.annotation
-            parameters.append(
-                parameter.replace(
-                    annotation=Annotated[annotation, described],
-                    # An argument that was not given is left out, so that the batch function's
-                    # own default holds and the SDL shows no "= null".
-                    default=strawberry.UNSET if parameter.default is None else parameter.default,
-                )
-            )
+            annotation = (types or {}).get(parameter.name, parameter.annotation)
+            annotation = strawberry.ID | None if parameter.name in ids else annotation
+            parameters.append(_argument(parameter, annotation, (arguments or {})[parameter.name]))
 
     async def load(root: Any, info: Any, **given: Any) -> Any:
         asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
@@ -104,14 +125,38 @@ def relation(
     return strawberry.field(resolver=resolver, description=description, metadata={BATCH: batch})
 
 
-def root_list(find: Callable[[Context, PageRequest], Awaitable[Any]], description: str) -> Any:
-    """A root field that is a connection; `find` gets the page that was asked for."""
+def _argument(parameter: inspect.Parameter, annotation: Any, description: str) -> inspect.Parameter:
+    """The GraphQL argument of a parameter."""
+    return parameter.replace(
+        annotation=Annotated[annotation, strawberry.argument(description=description)],
+        # An argument that was not given is left out, so that the function's own default holds and
+        # the SDL shows no "= null".
+        default=strawberry.UNSET if parameter.default is None else parameter.default,
+    )
+
+
+def root_list(
+    find: Callable[..., Awaitable[Any]],
+    description: str,
+    *,
+    arguments: Mapping[str, str] | None = None,
+) -> Any:
+    """A root field that is a connection; `find` gets the page that was asked for.
+
+    The keyword-only parameters of `find` become the field's arguments, as those of a relation.
+    """
 
     async def load(info: Any, **given: Any) -> Any:
         asked = {name: value for name, value in given.items() if value is not strawberry.UNSET}
-        return await find(info.context, PageRequest(**asked))
+        page = PageRequest(**{name: asked.pop(name, None) for name in PAGE_ARGUMENTS})
+        return await find(info.context, page, **asked)
 
-    parameters = [INFO_PARAMETER, *PAGE_PARAMETERS]
+    own = [
+        _argument(parameter, parameter.annotation, (arguments or {})[parameter.name])
+        for parameter in inspect.signature(find, eval_str=True).parameters.values()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    parameters = [INFO_PARAMETER, *own, *PAGE_PARAMETERS]
     return strawberry.field(resolver=_with_signature(load, parameters), description=description)
 
 
@@ -169,6 +214,9 @@ def enum(values: type[StrEnum], **descriptions: str) -> Any:
     declared: Any = strawberry.enum(values, description=inspect.cleandoc(values.__doc__ or ""))
     for value in declared.__strawberry_definition__.values:
         value.description = descriptions.pop(value.name)
+        # Strawberry puts texts here, and its own enum type makes members of them; but that type is
+        # lost when the schema is sorted, and texts would be handed to resolvers.
+        value.value = values(value.value)
     assert not descriptions, f"{values.__name__} has no {', '.join(descriptions)}"
     return declared
 
@@ -217,6 +265,10 @@ class UserError:
     code: str = field("For programs: upper case and stable.")
     message: str = field("For people: what to do.")
     path: list[str] = field("The input field, from `input` on; empty when it is no single field.")
+    hj_code: str | None = field(
+        "The error's number where it has one: HJ-1302 for a petition whose time ran out.",
+        default=None,
+    )
 
 
 @strawberry.type
@@ -250,7 +302,8 @@ def mutation(
             values = await earlier_payload(info.context, done.answer)
         except DomainError as error:
             path = [str(step) for step in error.path]
-            refusal = UserError(code=error.code, message=error.message, path=path)
+            hj_code = error.details.get("hjCode")
+            refusal = UserError(code=error.code, message=error.message, path=path, hj_code=hj_code)
             return payload(**dict.fromkeys(names), errors=[refusal])
         return payload(**{name: values.get(name) for name in names}, errors=[])
 
@@ -268,6 +321,8 @@ def _refuse_unstorable_input(input: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, strawberry.Some):
+        return _plain(value.value)
     if is_dataclass(value) and not isinstance(value, type):
         return {
             to_camel_case(each.name): _plain(getattr(value, each.name))

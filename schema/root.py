@@ -9,10 +9,26 @@ from strawberry.schema.config import StrawberryConfig
 
 from resolvers import nodes as resolve
 from schema.accounts import AccountQuery, AuditEvent
-from schema.base import Info, Node, root_row
-from schema.characters import CharacterMutation, CharacterQuery, EmbryoDraft
+from schema.base import LONG_SCALAR, Info, Long, Node, root_row
+from schema.calendars import CalendarMutation, CalendarQuery
+from schema.characters import (
+    CharacterMutation,
+    CharacterQuery,
+    DraftMutation,
+    DraftSubscription,
+    EmbryoDraft,
+    EndingMutation,
+    FormMutation,
+    IdentityMutation,
+    IdentityQuery,
+    SeatMutation,
+    VoiceMutation,
+)
+from schema.lorebooks import LorebookMutation, LorebookQuery
 from schema.mirrors import Canonization, MirrorMutation, MirrorQuery, MirrorSubscription
+from schema.petitions import PetitionMutation, PetitionQuery, PetitionSubscription
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
+from schema.transfers import TransferMutation, TransferQuery
 from schema.wire.uploads import UPLOAD_SCALAR, Upload
 
 
@@ -37,17 +53,42 @@ class NodeQuery:
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(NodeQuery, AccountQuery, CharacterQuery, MirrorQuery, RunQuery):
+class Query(
+    NodeQuery,
+    AccountQuery,
+    CalendarQuery,
+    CharacterQuery,
+    LorebookQuery,
+    MirrorQuery,
+    RunQuery,
+    TransferQuery,
+    IdentityQuery,
+    PetitionQuery,
+):
     """The root of queries."""
 
 
 @strawberry.type(description="Everything that can be changed.")
-class Mutation(CharacterMutation, MirrorMutation, RunMutation):
+class Mutation(
+    CalendarMutation,
+    CharacterMutation,
+    DraftMutation,
+    EndingMutation,
+    FormMutation,
+    SeatMutation,
+    LorebookMutation,
+    MirrorMutation,
+    RunMutation,
+    TransferMutation,
+    VoiceMutation,
+    IdentityMutation,
+    PetitionMutation,
+):
     """The root of mutations."""
 
 
 @strawberry.type(description="Everything that can be watched.")
-class Subscription(MirrorSubscription, RunSubscription):
+class Subscription(DraftSubscription, MirrorSubscription, RunSubscription, PetitionSubscription):
     """The root of subscriptions."""
 
 
@@ -57,5 +98,7 @@ schema = strawberry.Schema(
     subscription=Subscription,
     types=[AuditEvent, EmbryoDraft, Canonization, *EVENT_TYPES],
     # Of Strawberry's own execution nothing is used: schema/wire/execution.py calls graphql-core.
-    config=StrawberryConfig(sort_schema=True, scalar_map={Upload: UPLOAD_SCALAR}),
+    config=StrawberryConfig(
+        sort_schema=True, scalar_map={Long: LONG_SCALAR, Upload: UPLOAD_SCALAR}
+    ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Boolean, ColumnElement, exists, or_, select
+from sqlalchemy import Boolean, ColumnElement, exists, func, or_, select
 from sqlmodel import col
 
 from db.enums import RoleName, Visibility
@@ -28,6 +28,7 @@ from db.reading import (
 )
 from db.tables import (
     AuditEvent,
+    Calendar,
     Canonization,
     Character,
     Citation,
@@ -54,7 +55,7 @@ from db.tables import (
     User,
     VoiceProfile,
 )
-from services.errors import Forbidden, NotFound
+from services.errors import Conflict, Forbidden, NotFound
 
 TableRow = TypeVar("TableRow", bound=Table)
 
@@ -142,9 +143,12 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     Petition: lambda: _of_character(col(Petition.character_id)),
     Lorebook: lambda: col(Lorebook.owner_user_id) == _viewer(),
     LorebookEntry: lambda: _of_lorebook(col(LorebookEntry.lorebook_id)),
+    Calendar: lambda: col(Calendar.owner_user_id) == _viewer(),
     ImportJob: lambda: col(ImportJob.owner_user_id) == _viewer(),
     ImportItem: lambda: _of_job(col(ImportItem.import_job_id)),
-    Export: lambda: col(Export.owner_user_id) == _viewer(),
+    Export: lambda: (
+        (col(Export.owner_user_id) == _viewer()) & (col(Export.expires_at) > func.clock_timestamp())
+    ),
     MirrorTree: lambda: _of_character(col(MirrorTree.character_id)),
     TreeNode: lambda: _of_tree(col(TreeNode.tree_id)),
     TreeEvent: lambda: _of_tree(col(TreeEvent.tree_id)),
@@ -230,3 +234,15 @@ async def hold_row(
     if not row:
         raise NotFound(f"There is no such {table.__name__} for you.", path=path)
     return cast("TableRow", row)
+
+
+def require_version(row: Any, expected: int | None, *path: str | int) -> None:
+    """Raises Conflict, with the present version in its message, when the row has another version
+    than the caller has seen; None asks for nothing. Hold the row first.
+    """
+    if expected is not None and row.version != expected:
+        raise Conflict(
+            f"This was changed meanwhile: it has version {row.version}, not {expected}. "
+            "Read it again.",
+            path=path,
+        )

@@ -6,6 +6,8 @@ from services.errors import Invalid
 
 MAX_TEXT = 1_000_000
 MAX_LINE = 500
+# As long as addresses of pictures, voices and documents get.
+MAX_REFERENCE = 2_000
 
 
 def checked_text(value: str, *path: str | int, max_length: int = MAX_TEXT) -> str:

@@ -11,6 +11,7 @@ from db.tables.accounts import (
     Setting,
     User,
 )
+from db.tables.calendars import Calendar, CalendarEras, CalendarTier
 from db.tables.characters import (
     Character,
     Custodianship,
@@ -20,10 +21,11 @@ from db.tables.characters import (
     IdentityPackage,
     IdentityRecord,
     IdentityRecordVersion,
+    RehearsalTurn,
     RuntimeSeat,
     VoiceProfile,
 )
-from db.tables.lorebooks import Lorebook, LorebookEntry
+from db.tables.lorebooks import Lorebook, LorebookEntry, LoreRecursion
 from db.tables.mirrors import (
     Canonization,
     Citation,
@@ -33,22 +35,34 @@ from db.tables.mirrors import (
     TreeTransplant,
 )
 from db.tables.petitions import Brief, Petition
-from db.tables.runs import Run, RunError, RunEvent
-from db.tables.transfers import Export, ExportFile, ImportFile, ImportItem, ImportJob
+from db.tables.runs import ContextPart, Run, RunContext, RunError, RunEvent, RunEventText
+from db.tables.transfers import (
+    Export,
+    ExportFile,
+    FileWarning,
+    ImportFile,
+    ImportItem,
+    ImportJob,
+)
 
 metadata = Table.metadata
 
 __all__ = [
     "AuditEvent",
     "Brief",
+    "Calendar",
+    "CalendarEras",
+    "CalendarTier",
     "Canonization",
     "Character",
     "Citation",
+    "ContextPart",
     "Credential",
     "Custodianship",
     "EmbryoDraft",
     "Export",
     "ExportFile",
+    "FileWarning",
     "Form",
     "FormAnchor",
     "Idempotency",
@@ -59,15 +73,19 @@ __all__ = [
     "ImportItem",
     "ImportJob",
     "LoginSession",
+    "LoreRecursion",
     "Lorebook",
     "LorebookEntry",
     "MirrorTree",
     "Petition",
+    "RehearsalTurn",
     "Role",
     "RoleGrant",
     "Run",
+    "RunContext",
     "RunError",
     "RunEvent",
+    "RunEventText",
     "RuntimeSeat",
     "Setting",
     "Table",

@@ -5,8 +5,8 @@ Source: spec soul-mirror, section 1; glossary, section 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Column, ForeignKey, Index, String, UniqueConstraint, text
@@ -47,6 +47,27 @@ class ChecklistPoint:
     is_confirmed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class RehearsalTurn:
+    """One turn of trial talk with a draft: what was asked and what it answered."""
+
+    question: str
+    answer: str
+    # As its provider named it.
+    model: str
+    # When the answer was complete.
+    at: datetime
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> RehearsalTurn:
+        """The turn that a draft keeps."""
+        return RehearsalTurn(**{**stored, "at": datetime.fromisoformat(stored["at"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which a draft keeps it."""
+        return {**asdict(self), "at": self.at.isoformat()}
+
+
 class EmbryoDraft(Table, table=True):
     """A draft that may become a character. It is not a character; abandoning it deletes the row."""
 
@@ -69,7 +90,8 @@ class EmbryoDraft(Table, table=True):
     source_card: dict[str, Any] | None = json_column("source_card_json", nullable=True)
     # The import that made it; its files go with the draft.
     import_job_id: str | None = reference("import_jobs.id", nullable=True, unique=True)
-    # [{question, answer, model, at}]: trial talk, oldest first. It leaves no trace elsewhere.
+    # [{question, answer, model, at}]: trial talk, oldest first; read through `rehearsal`. It leaves
+    # no trace elsewhere.
     rehearsal_turns: list[dict[str, Any]] = json_list_column("rehearsal_log_json")
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
@@ -80,6 +102,11 @@ class EmbryoDraft(Table, table=True):
         """What must be confirmed before activation, in order."""
         return [ChecklistPoint(**point) for point in self.checklist_points]
 
+    @property
+    def rehearsal(self) -> list[RehearsalTurn]:
+        """The turns of trial talk, oldest first."""
+        return [RehearsalTurn.from_json(turn) for turn in self.rehearsal_turns]
+
 
 class Character(Table, table=True):
     """A character that was activated and lives on."""
@@ -89,6 +116,11 @@ class Character(Table, table=True):
         one_of("origin", Origin),
         one_of("status", CharacterStatus),
         Index(None, "custodian_user_id", "created_at", "id"),
+        Index(
+            "ix_characters_death_pending",
+            "cooling_off_until",
+            postgresql_where=text("status = 'death_pending'"),
+        ),
     )
 
     id: str = id_column()
@@ -167,16 +199,21 @@ class IdentityRecordVersion(Table, table=True):
     identity_record_id: str = reference("identity_records.id")
     # Counts from 1 within the record.
     version_no: int = integer_column()
-    # SHA-256 of the package's canonical JSON, lower-case hexadecimal.
+    # SHA-256 of the canonical JSON of the package's manifest, lower-case hexadecimal.
     digest: str = text_column()
     # The digest of the version before, so that none can be taken out; null for the first.
     previous_digest: str | None = text_column(nullable=True)
-    # Ed25519 over what the version says, base64; and the key that made it.
+    # Ed25519 over what the version says, and the public key to check it with; both in base64.
     signed_digest: str = text_column()
     signer: str = text_column()
     # The confirmed act behind this version; null for the first, which activation issues.
     petition_id: str | None = reference("confirmations.id", nullable=True)
     created_at: datetime = created_at_column()
+
+    @property
+    def signature(self) -> str:
+        """The signature over the digests, in base64."""
+        return self.signed_digest
 
 
 class IdentityPackage(Table, table=True):
@@ -190,6 +227,14 @@ class IdentityPackage(Table, table=True):
     package: dict[str, Any] = json_column("package_json")
 
 
+@dataclass(frozen=True, slots=True)
+class VariableFeature:
+    """Something about an outward form that may change, and within which range."""
+
+    feature: str
+    range: str
+
+
 class FormAnchor(Table, table=True):
     """What every outward form of a character keeps to."""
 
@@ -200,11 +245,17 @@ class FormAnchor(Table, table=True):
     stable_traits: list[str] = json_list_column("stable_traits_json")
     permissions: list[str] = json_list_column("permissions_json")
     taboos: list[str] = json_list_column("taboos_json")
-    # What may change, and within which range: {"hair": "black to silver"}.
-    variable_range: dict[str, Any] = json_column("variable_range_json")
+    # What may change, and within which range: {"hair": "black to silver"}; read through
+    # `variable_range`.
+    variable_ranges: dict[str, str] = json_column("variable_range_json")
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
     version: int = version_column()
+
+    @property
+    def variable_range(self) -> list[VariableFeature]:
+        """What may change, sorted by the feature: JSONB keeps no order of its own."""
+        return [VariableFeature(*each) for each in sorted(self.variable_ranges.items())]
 
 
 class Form(Table, table=True):
@@ -238,6 +289,10 @@ class Form(Table, table=True):
     version: int = version_column()
 
 
+# A hint shows nothing of this many characters at the beginning.
+_HINT_FROM = 8
+
+
 class VoiceProfile(Table, table=True):
     """A voice of a character, and whether the person it was cloned from allows it."""
 
@@ -245,6 +300,12 @@ class VoiceProfile(Table, table=True):
     __table_args__ = (
         one_of("source_kind", VoiceSource),
         Index(None, "character_id", "created_at", "id"),
+        Index(
+            "uq_voice_profiles_current",
+            "character_id",
+            unique=True,
+            postgresql_where=text("is_current"),
+        ),
     )
 
     id: str = id_column()
@@ -253,6 +314,8 @@ class VoiceProfile(Table, table=True):
     source_kind: VoiceSource = enum_column()
     # Where the voice is kept, as the front end or its provider names it.
     source_ref: str | None = text_column(nullable=True)
+    # Whether the character speaks with this one, where it may be used.
+    is_current: bool = boolean_column(default=False)
     clone_authorized: bool = boolean_column(default=False)
     # What proves the permission. Sensitive (spec, section 10): lists show that it is there.
     authorization_ref: str | None = text_column(nullable=True)
@@ -262,3 +325,24 @@ class VoiceProfile(Table, table=True):
     expires_at: datetime | None = time_column()
     created_at: datetime = created_at_column()
     version: int = version_column()
+
+    @property
+    def has_authorization(self) -> bool:
+        """Whether there is a permission, though it may have run out."""
+        return self.authorization_ref is not None
+
+    @property
+    def authorization_hint(self) -> str | None:
+        """The masked form of what proves the permission: its end, and of a short one nothing."""
+        if self.authorization_ref is None:
+            return None
+        return "…" + self.authorization_ref[_HINT_FROM:][-4:]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be spoken with now: a cloned one while its permission holds."""
+        if self.source_kind != VoiceSource.CLONED:
+            return True
+        return self.clone_authorized and (
+            self.expires_at is None or self.expires_at > datetime.now(UTC)
+        )

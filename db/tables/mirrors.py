@@ -134,6 +134,11 @@ class TreeNode(Table, table=True):
     # Since when only the tombstone is left: no content, no reasoning.
     erased_at: datetime | None = time_column()
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether only the tombstone is left."""
+        return self.erased_at is not None
+
 
 class Citation(Table, table=True):
     """What a node quotes: where from, and the quoted text as it was."""
@@ -155,6 +160,11 @@ class Citation(Table, table=True):
     created_at: datetime = created_at_column()
     # Since when only the tombstone is left: no quote.
     erased_at: datetime | None = time_column()
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether only the tombstone is left."""
+        return self.erased_at is not None
 
 
 class Canonization(Table, table=True):

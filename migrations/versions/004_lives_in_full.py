@@ -260,6 +260,7 @@ def upgrade() -> None:
         sa.Column("owner_user_id", sa.String(), nullable=False),
         sa.Column("embryo_draft_id", sa.String(), nullable=True),
         sa.Column("character_id", sa.String(), nullable=True),
+        sa.Column("import_job_id", sa.String(), nullable=True),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("description", sa.Text(), server_default=sa.text("''"), nullable=False),
         sa.Column("scan_depth", sa.Integer(), nullable=True),
@@ -284,9 +285,16 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
+            ["import_job_id"],
+            ["import_jobs.id"],
+            name=op.f("fk_lorebooks_import_job_id"),
+            ondelete="SET NULL",
+        ),
+        sa.ForeignKeyConstraint(
             ["owner_user_id"], ["users.id"], name=op.f("fk_lorebooks_owner_user_id")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_lorebooks")),
+        sa.UniqueConstraint("import_job_id", name=op.f("uq_lorebooks_import_job_id")),
     )
     op.create_index(
         op.f("ix_lorebooks_character_id_created_at_id"),
@@ -310,6 +318,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("source_kind", sa.String(), nullable=False),
         sa.Column("source_ref", sa.Text(), nullable=True),
+        sa.Column("is_current", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column(
             "clone_authorized", sa.Boolean(), server_default=sa.text("false"), nullable=False
         ),
@@ -344,6 +353,13 @@ def upgrade() -> None:
         ["character_id", "created_at", "id"],
         unique=False,
     )
+    op.create_index(
+        "uq_voice_profiles_current",
+        "voice_profiles",
+        ["character_id"],
+        unique=True,
+        postgresql_where=sa.text("is_current"),
+    )
     op.create_table(
         "lorebook_entries",
         sa.Column("id", sa.String(), nullable=False),
@@ -365,7 +381,7 @@ def upgrade() -> None:
         sa.Column("selective_logic", sa.String(), nullable=False),
         sa.Column("is_constant", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("position", sa.String(), nullable=False),
-        sa.Column("depth", sa.Integer(), nullable=True),
+        sa.Column("depth", sa.Integer(), server_default=sa.text("4"), nullable=False),
         sa.Column("insertion_order", sa.Integer(), server_default=sa.text("100"), nullable=False),
         sa.Column("probability", sa.Integer(), server_default=sa.text("100"), nullable=False),
         sa.Column("sticky", sa.Integer(), nullable=True),
@@ -527,6 +543,13 @@ def upgrade() -> None:
         "characters", sa.Column("cooling_off_until", sa.DateTime(timezone=True), nullable=True)
     )
     op.add_column("characters", sa.Column("archived_at", sa.DateTime(timezone=True), nullable=True))
+    op.create_index(
+        "ix_characters_death_pending",
+        "characters",
+        ["cooling_off_until"],
+        unique=False,
+        postgresql_where=sa.text("status = 'death_pending'"),
+    )
     op.add_column("characters", sa.Column("erased_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("citations", sa.Column("erased_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("embryo_drafts", sa.Column("import_job_id", sa.String(), nullable=True))
@@ -564,6 +587,71 @@ def upgrade() -> None:
         FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()
         """
     )
+    op.execute(
+        """
+        CREATE FUNCTION check_identity_baseline() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            -- At the end of the transaction: the row as it is then, and the newest version, must
+            -- say the same, and an approved petition must stand behind it. Erasure is free.
+            IF EXISTS (
+                SELECT 1 FROM characters AS subject
+                WHERE subject.id = NEW.id AND subject.status <> 'purged'
+                AND NOT EXISTS (
+                    SELECT 1 FROM identity_records AS record
+                    JOIN identity_record_versions AS version
+                      ON version.identity_record_id = record.id
+                     AND version.version_no = record.version_no
+                    JOIN identity_packages AS stored ON stored.version_id = version.id
+                    JOIN confirmations AS petition ON petition.id = version.petition_id
+                    WHERE record.character_id = subject.id
+                      AND petition.character_id = subject.id
+                      AND (petition.kind, petition.status) = ('soul_forging', 'approved')
+                      AND stored.package_json #>> '{sections,identity,name}' = subject.name
+                      AND stored.package_json #> '{sections,identity,baseline}'
+                          = subject.identity_baseline_json
+                )
+            ) THEN
+                RAISE EXCEPTION 'a baseline is what the identity record says for a petition'
+                    USING ERRCODE = 'MG003';
+            END IF;
+            RETURN NULL;
+        END
+        $$
+        """
+    )
+    op.execute(
+        """
+        CREATE CONSTRAINT TRIGGER characters_keep_their_identity
+        AFTER UPDATE ON characters DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        WHEN ((OLD.name, OLD.identity_baseline_json) IS DISTINCT FROM
+              (NEW.name, NEW.identity_baseline_json))
+        EXECUTE FUNCTION check_identity_baseline()
+        """
+    )
+    _events_of_trees("'tree_pruned', 'tree_erased'")
+    op.execute(
+        """
+        CREATE FUNCTION check_lives() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM FROM fresh
+            JOIN mirror_trees ON mirror_trees.id = fresh.tree_id
+            JOIN characters ON characters.id = mirror_trees.character_id
+            WHERE characters.status <> 'active';
+            IF FOUND THEN
+                RAISE EXCEPTION 'a tree grows while its character lives' USING ERRCODE = 'MG004';
+            END IF;
+            RETURN NULL;
+        END
+        $$
+        """
+    )
+    op.execute(
+        """
+        CREATE TRIGGER tree_nodes_of_the_living AFTER INSERT ON tree_nodes
+        REFERENCING NEW TABLE AS fresh
+        FOR EACH STATEMENT EXECUTE FUNCTION check_lives()
+        """
+    )
     _guard_nodes(
         # The one change of what is final: its text goes, and the tombstone stays for ever.
         """
@@ -577,8 +665,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Go back."""
+    """Go back; not while the log of a tree says that it was erased."""
     _guard_nodes("")
+    op.execute("DROP TRIGGER tree_nodes_of_the_living ON tree_nodes")
+    op.execute("DROP FUNCTION check_lives()")
+    _events_of_trees("'tree_pruned'")
+    op.execute("DROP TRIGGER characters_keep_their_identity ON characters")
+    op.execute("DROP FUNCTION check_identity_baseline()")
     op.execute("DROP TRIGGER identity_record_versions_append_only ON identity_record_versions")
     op.execute("DROP TRIGGER identity_record_versions_no_truncate ON identity_record_versions")
     op.drop_column("tree_nodes", "erased_at")
@@ -589,6 +682,11 @@ def downgrade() -> None:
     op.drop_column("citations", "erased_at")
     op.drop_column("characters", "erased_at")
     op.drop_column("characters", "archived_at")
+    op.drop_index(
+        "ix_characters_death_pending",
+        table_name="characters",
+        postgresql_where=sa.text("status = 'death_pending'"),
+    )
     op.drop_column("characters", "cooling_off_until")
     op.drop_column("characters", "died_at")
     op.drop_table("identity_packages")
@@ -609,6 +707,11 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_confirmations_character_id_created_at_id"), table_name="confirmations")
     op.drop_table("confirmations")
     op.drop_table("lorebook_entries")
+    op.drop_index(
+        "uq_voice_profiles_current",
+        table_name="voice_profiles",
+        postgresql_where=sa.text("is_current"),
+    )
     op.drop_index(op.f("ix_voice_profiles_character_id_created_at_id"), table_name="voice_profiles")
     op.drop_table("voice_profiles")
     op.drop_index(op.f("ix_lorebooks_owner_user_id_created_at_id"), table_name="lorebooks")
@@ -633,6 +736,17 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_exports_owner_user_id_created_at_id"), table_name="exports")
     op.drop_index(op.f("ix_exports_expires_at"), table_name="exports")
     op.drop_table("exports")
+
+
+def _events_of_trees(last: str) -> None:
+    name = op.f("ck_tree_events_one_of_type")
+    op.drop_constraint(name, "tree_events")
+    op.create_check_constraint(
+        name,
+        "tree_events",
+        "type IN ('node_planted', 'node_finished', 'entry_moved', 'path_canonized', "
+        f"'node_cited', 'tree_transplanted', {last})",
+    )
 
 
 def _guard_nodes(exception: str) -> None:

@@ -7,9 +7,28 @@ import strawberry
 from resolvers import characters as resolve
 from schema.base import Connection, root_list, root_row
 from schema.characters.changes import CharacterMutation
+from schema.characters.drafts import DraftMutation, DraftSubscription
+from schema.characters.endings import EndingMutation
+from schema.characters.forms import FormMutation
+from schema.characters.identity import IdentityMutation, IdentityQuery
 from schema.characters.rows import Character, EmbryoDraft
+from schema.characters.seats import SeatMutation
+from schema.characters.voices import VoiceMutation
 
-__all__ = ["Character", "CharacterMutation", "CharacterQuery", "EmbryoDraft"]
+__all__ = [
+    "Character",
+    "CharacterMutation",
+    "CharacterQuery",
+    "DraftMutation",
+    "DraftSubscription",
+    "EmbryoDraft",
+    "EndingMutation",
+    "FormMutation",
+    "IdentityMutation",
+    "IdentityQuery",
+    "SeatMutation",
+    "VoiceMutation",
+]
 
 
 @strawberry.type

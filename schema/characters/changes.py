@@ -14,31 +14,6 @@ from schema.base import (
     mutation,
 )
 from schema.characters.rows import Character, EmbryoDraft
-from schema.wire.uploads import Upload
-
-
-@described
-class CardWarning:
-    """Something in an imported file that was mended or left out."""
-
-    code: str = field("For programs: upper case and stable.")
-    message: str = field("For people: what was done.")
-    path: str = field("The place in the file, dotted; empty for the file as a whole.")
-
-
-@described_input
-class CardImportInput:
-    """A character card to read."""
-
-    file: Upload = field("The card: PNG or JSON, V1, V2 or V3.")
-
-
-@described
-class CardImportPayload(Payload):
-    """What became of a card."""
-
-    embryo: EmbryoDraft | None = field("The draft.")
-    warnings: list[CardWarning] | None = field("What was mended or left out.")
 
 
 @described_input
@@ -53,6 +28,7 @@ class EmbryoIdentityInput:
     first_message: str | None = field("How it opens a talk.", default=None)
     example_messages: str | None = field("How it talks, by example.", default=None)
     system_prompt: str | None = field("What a model is told before everything else.", default=None)
+    post_history_instructions: str | None = field("What a model is told last of all.", default=None)
     forbidden_zone: list[str] | None = field("What must never happen.", default=None)
 
 
@@ -76,7 +52,10 @@ class EmbryoActivateInput:
     """A draft that is to become a character."""
 
     embryo_id: strawberry.ID = field("The draft.")
-    confirmed: list[str] = field("The key of every point of its checklist.")
+    confirmed: list[str] = field(
+        "The keys of all points of its checklist that were not confirmed before.",
+        default_factory=list,
+    )
 
 
 @described
@@ -90,12 +69,6 @@ class EmbryoActivatePayload(Payload):
 class CharacterMutation:
     """Changes to characters."""
 
-    card_import: CardImportPayload = mutation(
-        resolve.import_card,
-        input=CardImportInput,
-        payload=CardImportPayload,
-        description="Read a character card into a draft.",
-    )
     embryo_create: EmbryoCreatePayload = mutation(
         resolve.create_embryo,
         input=EmbryoCreateInput,

@@ -63,6 +63,7 @@ enum(
     NODE_CITED="The node quotes one place more.",
     TREE_TRANSPLANTED="Another tree goes on from the node.",
     TREE_PRUNED="Dead branches were removed; read the tree anew.",
+    TREE_ERASED="Its texts were erased: drop what you keep of it. It is the tree's last event.",
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Citation(Node):
         "itself stays as it was.",
     )
     created_at: datetime = field("When it was quoted.")
+    is_erased: bool = field("Whether the quote was erased, with all else of the character.")
 
 
 @row_type
@@ -108,6 +110,7 @@ class TreeNode(Node):
     model: str | None = field("The model that wrote it; null for people's texts.")
     reasoning: str | None = field("What the model thought aloud, where its provider shows it.")
     created_at: datetime = field("When it was planted.")
+    is_erased: bool = field("Whether its text was erased, with all else of the character.")
     tree: LazyMirrorTree | None = relation(resolve.trees_of_nodes, "The tree it stands in.")
     parent: LazyTreeNode | None = relation(
         resolve.parents_of_nodes, "The node above; null at the root."
@@ -151,9 +154,10 @@ class Canonization(Node):
     corrects: LazyCanonization | None = relation(
         resolve.corrected_of_canonizations, "The record that this one puts right."
     )
-    is_intact: bool = relation(
+    is_intact: bool | None = relation(
         resolve.intact_flags_of_canonizations,
-        "Whether the path still has the length and the texts that were confirmed.",
+        "Whether the path still has the length and the texts that were confirmed; null when texts "
+        "were erased, and nobody can tell any more.",
     )
     tree: LazyMirrorTree | None = relation(resolve.trees_of_nodes, "The tree.")
 

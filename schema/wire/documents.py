@@ -33,7 +33,14 @@ from graphql import (
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
-from schema.wire.errors import ErrorBody, RequestError, error_body, located_body, request_error
+from schema.wire.errors import (
+    NULL_REFUSED,
+    ErrorBody,
+    RequestError,
+    error_body,
+    located_body,
+    request_error,
+)
 from schema.wire.limits import Cost, CostReader, Limits, check_counts, refuse_tokens
 from schema.wire.requests import OperationRequest
 
@@ -50,13 +57,21 @@ class FrugalOverlapRule(OverlappingFieldsCanBeMergedRule):
         self.rule_context.remaining_complexity_budget = self.COMPARISONS
 
 
+class NoNullRule(MaybeNullValidationRule):
+    """Null for what can only be left out; Strawberry's own words are meant for us."""
+
+    def report_error(self, error: GraphQLError) -> None:
+        """Say it in the server's words."""
+        super().report_error(GraphQLError(NULL_REFUSED, error.nodes))
+
+
 RULES = (
     *(
         FrugalOverlapRule if each is OverlappingFieldsCanBeMergedRule else each
         for each in specified_rules
     ),
     # Those that Strawberry adds to the specification's own.
-    MaybeNullValidationRule,
+    NoNullRule,
     OneOfInputValidationRule,
 )
 

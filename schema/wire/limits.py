@@ -31,6 +31,7 @@ from graphql import (
     get_nullable_type,
     is_composite_type,
     is_list_type,
+    is_non_null_type,
 )
 from graphql.language.ast import DirectiveNode
 
@@ -334,10 +335,13 @@ class CostReader:
         return asked or _Size(DEFAULT_FIRST)
 
     def _listed(self, node: FieldNode, field: GraphQLField) -> _Size | None:
-        """The size of a list that was asked for by a list, such as one of ids."""
+        """The size of a list that was asked for by a list, such as one of ids.
+
+        A list that may be left out says how to answer, not how much.
+        """
         for argument in node.arguments or ():
             declared = field.args.get(argument.name.value)
-            if declared and is_list_type(get_nullable_type(declared.type)):
+            if declared and is_non_null_type(declared.type) and is_list_type(declared.type.of_type):
                 return self._size(argument.value, 1)
         return None
 

@@ -33,6 +33,20 @@ def is_known_origin(headers: Headers, allowed: tuple[str, ...]) -> bool:
         return False
 
 
+def refuse_foreign_pages(request: Request, allowed: tuple[str, ...]) -> None:
+    """Refuse what a page of an unknown origin makes a browser send, be it a link; raises Refused
+    with 403.
+    """
+    is_foreign = request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}
+    is_known = is_known_origin(request.headers, allowed)
+    if not is_known or (is_foreign and "origin" not in request.headers):
+        raise Refused(
+            403,
+            "ORIGIN_NOT_ALLOWED",
+            "Pages of this origin may not connect: see MIRRORGRAPH_ALLOWED_ORIGINS.",
+        )
+
+
 def require_preflight(request: Request, allowed: tuple[str, ...], *, is_event_source: bool) -> None:
     """Refuse what any page could make a browser send; raises Refused with 403."""
     is_simple = request.method == "GET" or content_type(request)[0] == FORM

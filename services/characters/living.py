@@ -13,10 +13,10 @@ from sqlmodel import col
 
 from db.enums import CharacterStatus
 from db.paging import Page, PagedList, PageRequest, SortKey
-from db.reading import Reading, any_of, columns, statement
+from db.reading import Reading, Writing, any_of, columns, param, statement
 from db.tables import Character, RuntimeSeat
-from services.access import Viewer, visible
-from services.errors import Conflict
+from services.access import Viewer, checked_id, hold_row, visible
+from services.errors import Conflict, NotFound
 
 # The fields of a card that make up who the character is; the rest stays with the draft.
 CORE_FIELDS = (
@@ -78,3 +78,43 @@ def require_alive(character: Character, *path: str | int) -> None:
             "CHARACTER_READ_ONLY",
             path,
         )
+
+
+async def hold_character(
+    writing: Writing, viewer: Viewer, character_id: str, *path: str | int
+) -> Character:
+    """An active character, held against other writers until the transaction ends.
+
+    Raises NotFound, Conflict (CHARACTER_READ_ONLY).
+    """
+    character = await hold_row(writing, viewer, Character, character_id, *path)
+    require_alive(character, *path)
+    return character
+
+
+@statement(Character)
+def _alive_held() -> Any:
+    # Shared by all who add to a life; who ends it holds the row against every one of them.
+    return (
+        select(*columns(Character))
+        .where(col(Character.id) == param("id"), visible(Character))
+        .with_for_update(read=True, key_share=True)
+    )
+
+
+async def hold_alive(
+    writing: Writing, viewer: Viewer, character_id: str, *path: str | int
+) -> Character:
+    """A character that stays active until the transaction ends, for whoever adds to its life
+    without changing its own row: others may do so at the same time.
+
+    Raises NotFound, Conflict (CHARACTER_READ_ONLY).
+    """
+    row_id = checked_id(character_id, Character)
+    character = None
+    if row_id is not None:
+        character = await writing.first(_alive_held(), id=row_id, **viewer.parameters)
+    if character is None:
+        raise NotFound("There is no such Character for you.", path=path)
+    require_alive(character, *path)
+    return character

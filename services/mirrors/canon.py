@@ -143,20 +143,25 @@ async def correct_node(
 
 async def intact_flags(
     reading: Reading, viewer: Viewer, records: Sequence[Canonization]
-) -> list[bool]:
-    """Whether the path of each record still has the length and the texts that were confirmed."""
+) -> list[bool | None]:
+    """Whether the path of each record still has the length and the texts that were confirmed; None
+    where texts were erased.
+    """
     # Paths of one tree have most of their nodes in common: each node is read once.
     rows = await reading.all(
         _nodes_above(), node_ids=[each.endpoint_node_id for each in records], **viewer.parameters
     )
     nodes = {row.id: row for row in rows}
-    flags = []
+    flags: list[bool | None] = []
     for record in records:
         path: list[TreeNode] = []
         node = nodes.get(record.endpoint_node_id)
         while node is not None and len(path) < MAX_PATH:
             path.append(node)
             node = nodes.get(node.parent_node_id or "")
+        if any(each.is_erased for each in path):
+            flags.append(None)
+            continue
         is_whole = len(path) == record.path_length
         flags.append(is_whole and path_digest(path[::-1]) == record.snapshot_digest)
     return flags

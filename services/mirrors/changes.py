@@ -71,7 +71,7 @@ async def events_after(reading: Reading, viewer: Viewer, tree_id: str, seq: int)
 async def follow_tree(
     database: Database, hub: Hub, viewer: Viewer, tree_id: str, after: int | None
 ) -> AsyncGenerator[TreeEvent, None]:
-    """Every change of a tree behind a number, or from now on; does not end by itself.
+    """Every change of a tree behind a number, or from now on; ends when the tree was erased.
 
     Raises NotFound, also when the tree goes out of the viewer's sight, Invalid (INVALID_CURSOR)
     for a number that the tree has not come to, and Unavailable when the stream must end early:
@@ -96,6 +96,8 @@ async def follow_tree(
             for event in events:
                 seq = event.seq
                 yield event
+                if event.type == TreeEventType.TREE_ERASED:
+                    return
             if not events:
                 await subscription.wait()
     finally:

@@ -9,10 +9,10 @@ from sqlmodel import col
 
 from db.enums import NodeStatus, NodeType, Realm, TreeEventType, TreeStatus
 from db.reading import Writing, columns, param, statement
-from db.tables import Character, MirrorTree, TreeNode
+from db.tables import MirrorTree, TreeNode
 from services.access import Viewer, hold_row, require_row
 from services.accounts import record_act
-from services.characters import require_alive
+from services.characters import hold_alive
 from services.errors import Conflict, Invalid, NotFound
 from services.mirrors.changes import note_change
 from services.mirrors.reading import paths_to_nodes
@@ -24,8 +24,7 @@ async def create_tree(
 ) -> MirrorTree:
     """Begin a tree with a character. Raises NotFound, Invalid, Conflict (CHARACTER_READ_ONLY)."""
     topic = checked_text(topic, "input", "topic", max_length=MAX_LINE)
-    character = await require_row(writing, viewer, Character, character_id, "input", "characterId")
-    require_alive(character, "input", "characterId")
+    character = await hold_alive(writing, viewer, character_id, "input", "characterId")
     if realm is Realm.WORLD:
         raise Invalid(
             "A tree in a world needs that world, and this server has no worlds yet.",
@@ -48,10 +47,11 @@ async def hold_tree(writing: Writing, viewer: Viewer, tree_id: str, *path: str |
 
     Raises NotFound, Conflict (TREE_ARCHIVED, CHARACTER_READ_ONLY).
     """
-    tree = await hold_row(writing, viewer, MirrorTree, tree_id, *path)
+    tree = await require_row(writing, viewer, MirrorTree, tree_id, *path)
+    await hold_alive(writing, viewer, tree.character_id, *path)
+    tree = await hold_row(writing, viewer, MirrorTree, tree.id, *path)
     if tree.status != TreeStatus.ACTIVE:
         raise Conflict("This tree is archived and grows no more.", "TREE_ARCHIVED", path)
-    require_alive(await require_row(writing, viewer, Character, tree.character_id, *path), *path)
     return tree
 
 

@@ -26,8 +26,10 @@ APPEND_ONLY = (
 )
 EXISTING = [name for name in APPEND_ONLY if name in metadata.tables]
 OTHER_TRIGGERS = {
+    ("characters", "characters_keep_their_identity", "check_identity_baseline"),
     ("tree_nodes", "tree_nodes_no_update", "refuse_change"),
     ("tree_nodes", "tree_nodes_stand_in_order", "check_tree_nodes"),
+    ("tree_nodes", "tree_nodes_of_the_living", "check_lives"),
 }
 WRITES = {"insert", "insert_many", "update", "delete"}
 # The delta log's writer.

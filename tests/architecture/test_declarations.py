@@ -20,6 +20,7 @@ NOT_NOUNS = (
     "schema.app",
     "schema.base",
     "schema.cli",
+    "schema.downloads",
     "schema.observing",
     "schema.root",
     "schema.run_events",

@@ -37,6 +37,7 @@ WITHOUT_NOUNS = (
 FRONT_DOOR = (
     "schema.app",
     "schema.cli",
+    "schema.downloads",
     "schema.observing",
     "schema.root",
     "schema.run_events",

@@ -12,10 +12,13 @@ from db.enums import Realm
 from db.paging import BadPageRequest, Page, PageRequest
 from db.tables import MirrorTree, TreeNode
 from resolvers import nodes
-from services import mirrors
+from services import calendars, characters, mirrors
+from services.calendars.model import MAX_LABELS, MAX_TIERS
+from services.characters import forms
 from services.errors import LimitReached
 from services.mirrors import outlining, pruning
 from services.mirrors import reading as mirrors_reading
+from services.runs import prompting
 from tests.architecture.declared import ROOTS, Field, fields, relations
 from tests.architecture.world import World, parents_of_type, root_page, sample_arguments
 
@@ -24,6 +27,7 @@ CEILING = 200
 
 # Lists that are no connections, each with the number of rows at which its query stops.
 BOUNDED = {
+    "Calendar.render": calendars.MAX_RENDERED,
     "TreeNode.citations": mirrors.MAX_CITATIONS,
     # A path is one thing: a model needs it whole.
     "MirrorTree.path": mirrors.MAX_PATH,
@@ -31,12 +35,23 @@ BOUNDED = {
 }
 # Lists within one value, each with the most that its service puts into it.
 BOUNDED_VALUES = {
+    "Calendar.tiers": MAX_TIERS,
+    "CalendarTier.labels": MAX_LABELS,
+    "FormAnchor.permissions": forms.MAX_POINTS,
+    "FormAnchor.stableTraits": forms.MAX_POINTS,
+    "FormAnchor.taboos": forms.MAX_POINTS,
+    "FormAnchor.variableRange": forms.MAX_POINTS,
+    "EmbryoDraft.rehearsal": characters.MAX_REHEARSAL,
+    "RunContext.parts": prompting.MAX_PARTS,
     "TreeOutline.nodes": outlining.MAX_OUTLINE,
     "NodeCorrectPayload.canonizations": len(Realm),
     "TreePrunePayload.removedIds": pruning.MAX_LISTED,
 }
 # Root lists, each with the most that it takes.
-BOUNDED_ROOTS = {"Query.nodes": nodes.MAX_IDS}
+BOUNDED_ROOTS = {
+    "Query.builtInCalendars": len(calendars.BUILT_INS),
+    "Query.nodes": nodes.MAX_IDS,
+}
 
 CONNECTIONS = [each for each in fields() if each.is_connection]
 
@@ -114,8 +129,18 @@ def test_every_other_list_has_a_bound() -> None:
 
 
 def test_the_bounds_within_values_are_these() -> None:
-    """Held by tests of the services: test_outlining, test_canon and test_pruning."""
+    """Held by tests of the services:
+    test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning and test_prompting.
+    """
     assert BOUNDED_VALUES == {
+        "Calendar.tiers": 12,
+        "CalendarTier.labels": 1_000,
+        "RunContext.parts": 500,
+        "FormAnchor.permissions": 50,
+        "FormAnchor.stableTraits": 50,
+        "FormAnchor.taboos": 50,
+        "FormAnchor.variableRange": 50,
+        "EmbryoDraft.rehearsal": 50,
         "TreeOutline.nodes": 5_000,
         "NodeCorrectPayload.canonizations": 3,
         "TreePrunePayload.removedIds": 200,

@@ -27,6 +27,8 @@ from tests.architecture.world import (
 )
 
 SIZES = (1, 10, MOST)
+# Relations whose values are computed from their parents: these ask the database nothing at all.
+COMPUTED = {"Calendar.render", "Calendar.worldTimeOf"}
 
 
 def misshapen(batch: Any) -> list[str]:
@@ -92,7 +94,12 @@ PAGED_SHAPES = [
 
 
 async def complaints(
-    world: World, batch: Any, parents: Sequence[Any], arguments: dict[str, Any]
+    world: World,
+    batch: Any,
+    parents: Sequence[Any],
+    arguments: dict[str, Any],
+    *,
+    is_computed: bool = False,
 ) -> list[str]:
     """What is wrong with the results of a batch function or with the statements it takes."""
     found = []
@@ -102,7 +109,7 @@ async def complaints(
         counts[size] = len(seen)
         if len(results) != size:
             found.append(f"{len(results)} results for {size} parents")
-    if len(set(counts.values())) > 1 or not all(counts.values()):
+    if len(set(counts.values())) > 1 or (counts[1] == 0) is not is_computed:
         found.append(f"statements by number of parents: {counts}")
     some = parents[:10]
     forward, _ = await world.ask(batch, some, arguments)
@@ -128,7 +135,11 @@ async def test_the_number_of_statements_does_not_depend_on_the_number_of_parents
     world: World, shape: Shape
 ) -> None:
     parents = await parents_with_something(world, shape.relation)
-    assert await complaints(world, shape.relation.batch, parents, shape.arguments) == []
+    is_computed = str(shape.relation) in COMPUTED
+    found = await complaints(
+        world, shape.relation.batch, parents, shape.arguments, is_computed=is_computed
+    )
+    assert found == []
 
 
 @pytest.mark.parametrize("shape", PAGED_SHAPES, ids=str)

@@ -16,13 +16,27 @@ from sqlalchemy.inspection import inspect as mapped
 
 from db import paging
 from db.reading import record_class
-from db.tables import Run, RunError, Table
-from db.tables.characters import ChecklistPoint
+from db.tables import (
+    Brief,
+    CalendarEras,
+    CalendarTier,
+    ContextPart,
+    FileWarning,
+    LoreRecursion,
+    RehearsalTurn,
+    Run,
+    RunContext,
+    RunError,
+    Table,
+    VoiceProfile,
+)
+from db.tables.characters import ChecklistPoint, VariableFeature
 from resolvers.accounts import ViewerRow
 from schema.base import Payload, UserError
 from schema.runs import RunEvent
-from services.cards import CardWarning
+from services.calendars import RenderedTime, TimePart, TimeWarning
 from services.mirrors import OutlineNode, TreeOutline
+from services.rehearsing import RehearsalDelta, RehearsalFinished
 from services.runs import Event
 from tests.architecture.declared import (
     ROOTS,
@@ -36,14 +50,29 @@ from tests.architecture.declared import (
 
 # Types that are no rows, with the class of their values.
 VALUES: dict[str, type[Any]] = {
-    "CardWarning": CardWarning,
+    "Brief": Brief,
+    "CalendarEras": CalendarEras,
+    "CalendarTier": CalendarTier,
     "ChecklistPoint": ChecklistPoint,
+    "ContextPart": ContextPart,
+    "FileWarning": FileWarning,
+    "LoreRecursion": LoreRecursion,
     "OutlineNode": OutlineNode,
     "PageInfo": paging.PageInfo,
+    "RehearsalDelta": RehearsalDelta,
+    "RehearsalFinished": RehearsalFinished,
+    "RehearsalTurn": RehearsalTurn,
+    "RenderedTime": RenderedTime,
+    "RunContext": RunContext,
     "RunError": RunError,
+    "TimePart": TimePart,
+    "TimeWarning": TimeWarning,
     "TreeOutline": TreeOutline,
     "UserError": UserError,
+    "VariableFeature": VariableFeature,
     "Viewer": ViewerRow,
+    # The row itself, so that a payload that is kept for a repeat holds its id alone.
+    "VoiceAuthorization": VoiceProfile,
 }
 
 

@@ -6,7 +6,16 @@ import re
 
 from tests.conftest import ROOT
 
-PAGES = ("rules.md", "runs.md", "wire.md")
+PAGES = (
+    "rules.md",
+    "cards.md",
+    "runs.md",
+    "wire.md",
+    "identity.md",
+    "transfers.md",
+    "calendars.md",
+    "endings.md",
+)
 NUMBER = r"[A-Z]\d{1,2}"
 # At the start of an item of a list.
 START = rf"^(?:- |\d+\. )({NUMBER}) "

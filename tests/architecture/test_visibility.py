@@ -47,8 +47,22 @@ WITHOUT_VIEWER = {
     "services.runs.records.end_run",
     "services.runs.records.renew_leases",
     "services.runs.records.is_cancel_requested",
+    # What an identity record says of a character that its caller holds.
+    "services.characters.sections.sections_of",
+    # By the clock, for everybody.
+    "services.exports.forget_old_exports",
+    "services.characters.identity.issue_missing_records",
+    "services.petitions.expire_petitions",
+    # By the clock, for everybody; and with all else of a character, by who may erase it.
+    "services.runs.forgetting.forget_old_texts",
+    "services.runs.forgetting.forget_texts_of_character",
     "services.runs.recovering.recover_lost_run",
     "services.runs.recovering.expire_all_leases",
+    # Ends runs that their caller holds, who has checked the viewer.
+    "services.runs.recovering.end_abandoned",
+    "services.runs.fencing.end_fenced",
+    # The clock's acts, not anybody's.
+    "services.endings.archive_deceased",
 }
 HANDLES = {"Reading", "Writing", "Database"}
 OWNERS = {"custodian_user_id", "owner_user_id"}

@@ -8,6 +8,7 @@ in OTHER_PARENTS.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,26 +22,33 @@ from sqlalchemy import ColumnElement, Integer, select, true
 from db.engine import Database
 from db.enums import (
     CitationTarget,
+    ExportFormat,
+    FormKind,
     NodeStatus,
     NodeType,
     Origin,
+    PetitionDecision,
+    PetitionKind,
+    PetitionStatus,
     Realm,
     RunEventType,
     RunStatus,
     Visibility,
+    VoiceSource,
 )
 from db.paging import Page
 from db.reading import Reading, Writing, columns, compile_statement, param, record_class
 from db.settings import Settings
-from db.tables import RunEvent, Table, TreeNode
+from db.tables import Character, Petition, RunError, RunEvent, Table, TreeNode
 from resolvers.accounts import ViewerRow
 from resolvers.context import Context, Engine
 from schema import runs as run_types
 from schema.base import Payload
-from services import accounts, characters, mirrors, runs
+from services import accounts, calendars, characters, decisions, exports, mirrors, runs, transfers
 from services.access import Viewer, visible
 from services.hub import Hub
 from services.providers import ProviderSettings, make_provider
+from services.rehearsing import Rehearsals
 from services.runs import Event, RunWorker, StreamOpening, records
 from tests.architecture.declared import (
     ROOTS,
@@ -102,15 +110,17 @@ class World:
         """An operation of the owner's with fresh loaders; its statements are added to `seen`."""
         watched = cast("Database", WatchedDatabase(self.database, [] if seen is None else seen))
         hub = Hub()
+        provider = make_provider(ProviderSettings(provider="demo"))
         worker = RunWorker(
             self.database,
             hub,
-            make_provider(ProviderSettings(provider="demo")),
+            provider,
             holder=HOLDER,
             lease_seconds=60,
             concurrent_runs=1,
         )
-        return Context(Engine(Settings(), watched, hub, worker), self.owner)
+        rehearsals = Rehearsals(self.database, provider, most=1, budget=8_192)
+        return Context(Engine(Settings(), watched, hub, worker, rehearsals), self.owner)
 
     async def ask(
         self, batch: Any, parents: Sequence[Any], arguments: dict[str, Any] | None = None
@@ -152,7 +162,10 @@ async def build_world(database: Database) -> World:
 async def _live(writing: Writing, owner: Viewer, number: int) -> None:
     """One of each thing, each of them told apart from those of other calls."""
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
+    await calendars.clone_calendar(writing, owner, "stardate")
+    await _imported_and_exported(writing, owner, number)
     character = await make_character(writing, owner, f"Character {number}")
+    await _look_and_sound(writing, owner, character, number)
     tree, *_ = [
         await make_tree(writing, owner, character, f"Topic {number}.{index}") for index in range(3)
     ]
@@ -160,6 +173,8 @@ async def _live(writing: Writing, owner: Viewer, number: int) -> None:
         writing, owner, tree.id, None, f"Question {number}?", provider="demo", model=None
     )
     answer_id = await _answer(writing, run.id, number)
+    failing = await runs.regenerate_answer(writing, owner, question.id, provider="demo", model=None)
+    await _answer(writing, failing.id, number, RunError("INTERNAL", "It went wrong."))
     for index in range(2 + number % 3):
         await make_answer(writing, question, f"Answer {number}.{index}")
     edited = await writing.insert(
@@ -180,24 +195,109 @@ async def _live(writing: Writing, owner: Viewer, number: int) -> None:
     await mirrors.correct_node(writing, owner, question.id, f"Question {number}, corrected?")
     for index in range(2):
         await mirrors.transplant_tree(writing, owner, answer_id, f"Grown {number}.{index}")
+    await _decided(writing, owner, character, run.id)
 
 
-async def _answer(writing: Writing, run_id: str, number: int) -> str:
+async def _decided(writing: Writing, owner: Viewer, character: Character, run_id: str) -> None:
+    """A petition that was approved, another one for a run, and a version behind the first."""
+    petition = await characters.ask_identity_change(
+        writing, owner, character.id, {"personality": "calm"}, "To see it.", None
+    )
+    await decisions.decide_petition(writing, owner, petition.id, PetitionDecision.APPROVE)
+    # Nothing asks for the use of a capability yet.
+    await writing.insert(
+        Petition,
+        kind=PetitionKind.TOOL_EXECUTION,
+        status=PetitionStatus.PENDING,
+        character_id=character.id,
+        run_id=run_id,
+        requested_by_user_id=owner.signed_in_id,
+        brief_json=petition.brief_json,
+        arguments={},
+        expires_at=petition.expires_at,
+    )
+
+
+async def _imported_and_exported(writing: Writing, owner: Viewer, number: int) -> None:
+    """A draft and a character that came from cards with lorebooks, and a file that went out."""
+    entries = [{"keys": [f"key {index}"], "content": f"Lore {index}"} for index in range(3)]
+    card = {"name": f"Card {number}", "character_book": {"name": "Book", "entries": entries}}
+    content = json.dumps(card).encode()
+    embryos = [
+        await transfers.import_card(
+            writing, owner, transfers.read_card(content), file_name=f"{number}.json"
+        )
+        for _ in range(2)
+    ]
+    every_point = [key for key, _ in characters.CHECKLIST]
+    character = await characters.activate_embryo(writing, owner, embryos[0][1].id, every_point)
+    await exports.store_export(
+        writing,
+        owner,
+        character.id,
+        ExportFormat.CARD_V3_JSON,
+        f"{number}.json",
+        "application/json",
+        content,
+    )
+
+
+async def _look_and_sound(
+    writing: Writing, owner: Viewer, character: Character, number: int
+) -> None:
+    """An anchor, an official form and a voice that is spoken with."""
+    await characters.set_anchor(
+        writing,
+        owner,
+        character.id,
+        stable_traits=[f"scar {number}"],
+        permissions=[],
+        taboos=[],
+        variable_range=[],
+        expected_version=None,
+    )
+    form = await characters.propose_form(
+        writing,
+        owner,
+        character.id,
+        kind=FormKind.PRIMARY,
+        name=f"Form {number}",
+        description="Tall.",
+        asset_ref=None,
+    )
+    await characters.settle_form(writing, owner, form.id)
+    voice = await characters.add_voice(
+        writing,
+        owner,
+        character.id,
+        name=f"Voice {number}",
+        source_kind=VoiceSource.CLONED,
+        source_ref=None,
+    )
+    await characters.authorize_clone(
+        writing, owner, voice.id, authorization_ref=f"Letter {number}", expires_at=None
+    )
+    await characters.select_voice(writing, owner, voice.id)
+
+
+async def _answer(writing: Writing, run_id: str, number: int, error: RunError | None = None) -> str:
     """What a server does with a queued run, without its provider; the answer's id."""
     run = await records.take_next_run(writing, HOLDER, "demo", 60)
     assert run is not None
     assert run.id == run_id
     assert run.node_id is not None
+    status = RunStatus.FAILED if error else RunStatus.SUCCEEDED
     payloads: dict[RunEventType, dict[str, Any]] = {
         RunEventType.RUN_STARTED: {},
         RunEventType.PHASE_STARTED: {"name": "answer"},
-        RunEventType.TEXT_DELTA: {"channel": "text", "text": "Yes.", "target_id": run.node_id},
+        RunEventType.TEXT_DELTA: {"channel": "text", "target_id": run.node_id},
         RunEventType.PHASE_FINISHED: {"name": "answer"},
         RunEventType.RUN_WARNING: {"code": "TEST", "message": "A warning."},
-        RunEventType.RUN_FINISHED: records.finished_payload(RunStatus.SUCCEEDED, run.node_id, None),
+        RunEventType.RUN_FINISHED: records.finished_payload(status, run.node_id, error),
     }
+    texts = {RunEventType.TEXT_DELTA: "Yes."}
     events = [
-        Event(run.id, seq, datetime.now(UTC), kind, Visibility.PUBLIC, payload)
+        Event(run.id, seq, datetime.now(UTC), kind, Visibility.PUBLIC, payload, texts.get(kind))
         for seq, (kind, payload) in enumerate(payloads.items(), start=1)
     ]
     await records.store_events(writing, HOLDER, run.id, events)
@@ -205,7 +305,8 @@ async def _answer(writing: Writing, run_id: str, number: int) -> str:
         writing,
         run,
         HOLDER,
-        status=RunStatus.SUCCEEDED,
+        status=status,
+        error=error,
         node_status=NodeStatus.SOLIDIFIED,
         content=f"Yes, {number}.",
         reasoning="",
@@ -239,7 +340,7 @@ async def parents_of_type(world: World, name: str) -> list[Any]:
         return await world.rows(table_classes()[name], world.owner)
     if inspect.isclass(origin) and issubclass(origin, run_types.RunEvent):
         rows = await world.rows(RunEvent, world.owner)
-        events = [Event.from_row(row) for row in rows]
+        events = [Event.from_row(row, "Yes.") for row in rows]
         return [event for event in events if cast("Any", origin).is_type_of(event, None)]
     if is_connection(name):
         return await _pages(world, name)
@@ -264,7 +365,10 @@ async def root_page(world: World, root: Field, **arguments: Any) -> Page[Any]:
 
 
 # Values of required arguments that are not enums, by type and field.
-ARGUMENTS: dict[str, dict[str, Any]] = {}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Calendar.render": {"world_times": [0, 86_400]},
+    "Calendar.worldTimeOf": {"tiers": {"count": 41_001}},
+}
 
 
 def sample_arguments(relation: Field) -> dict[str, Any]:

@@ -5,13 +5,33 @@ import graphql from "@graphql-eslint/eslint-plugin";
 const schema = fileURLToPath(new URL("../../schema/schema.graphql", import.meta.url));
 
 // Types that are no things of their own: they live within the one that holds them, and no client keeps them by an id.
-const values = ["CardWarning", "ChecklistPoint", "RunError", "TreeOutline", "UserError"];
+const values = [
+  "Brief",
+  "CalendarEras",
+  "CalendarTier",
+  "ChecklistPoint",
+  "ContextPart",
+  "FileWarning",
+  "LoreRecursion",
+  "RehearsalTurn",
+  "RenderedTime",
+  "RunContext",
+  "RunError",
+  "TimePart",
+  "TimeWarning",
+  "TreeOutline",
+  "UserError",
+  "VariableFeature",
+  "VoiceAuthorization",
+];
 // The account that asks has an id; who asks may be nobody.
 const viewer = ["Viewer"];
-// Known by their run or tree and `seq`, which rises within it.
+// Known by their run or tree and `seq`, which rises within it; those of a rehearsal are not kept.
 const events = [
   "PhaseFinished",
   "PhaseStarted",
+  "RehearsalDelta",
+  "RehearsalFinished",
   "RunFinished",
   "RunStarted",
   "RunWarning",

@@ -12,7 +12,14 @@ import pytest
 from sqlalchemy import Float, func, select
 from sqlmodel import col
 
-from db.engine import Database, DatabaseUnreachable, open_database
+from db.engine import (
+    CURSOR_KEY,
+    IDENTITY_KEY,
+    Database,
+    DatabaseUnreachable,
+    open_database,
+    secret_key,
+)
 from db.reading import Statement, columns, compile_statement, param, record_class, statement
 from db.tables import Setting
 from tests.conftest import Cluster
@@ -283,9 +290,13 @@ async def test_servers_on_one_database_read_each_others_cursors(dsn: str) -> Non
             await later.load_secrets()
             async with later.reading() as reading:
                 assert reading.cursors.write("list", [1, "a"]) in cursors
-        key = await find_setting(databases[0], "cursor_key")
-        assert key is not None
-        assert len(bytes.fromhex(key.value)) == 32
+        for name in (CURSOR_KEY, IDENTITY_KEY):
+            key = await find_setting(databases[0], name)
+            assert key is not None
+            assert len(bytes.fromhex(key.value)) == 32
+            for each in databases:
+                async with each.reading() as reading:
+                    assert await secret_key(reading, name) == bytes.fromhex(key.value)
 
 
 async def test_two_databases_have_different_keys(database: Database, cluster: Cluster) -> None:
@@ -293,9 +304,10 @@ async def test_two_databases_have_different_keys(database: Database, cluster: Cl
     try:
         async with opened(other_dsn) as other:
             await other.load_secrets()
-            mine, theirs = [await find_setting(each, "cursor_key") for each in (database, other)]
-            assert mine is not None
-            assert theirs is not None
-            assert mine.value != theirs.value
+            for name in (CURSOR_KEY, IDENTITY_KEY):
+                mine, theirs = [await find_setting(each, name) for each in (database, other)]
+                assert mine is not None
+                assert theirs is not None
+                assert mine.value != theirs.value
     finally:
         await cluster.drop(other_dsn)

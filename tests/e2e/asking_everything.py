@@ -31,6 +31,7 @@ DEPTH = 3
 SAMPLES: dict[str, Any] = {
     "String": "x",
     "Int": 1,
+    "Long": 1,
     "Float": 1.0,
     "Boolean": True,
     "JSON": {"start": 0, "end": 1},

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.e2e.calendar_documents import CALENDAR_CHANGES
 from tests.e2e.callers import CHANGES, CHECKLIST, EMBRYO_ACTIVATE, TREE_ASK, Json
+from tests.e2e.draft_documents import DRAFT_CHANGES
+from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
+from tests.e2e.identity_documents import IDENTITY_CHANGES
+from tests.e2e.transfer_documents import TRANSFER_CHANGES
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 
 
@@ -15,6 +21,17 @@ def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
             EMBRYO_ACTIVATE,
             {"id": ids["EmbryoDraft"], "confirmed": CHECKLIST},
             None,
+        ),
+        "embryoUpdate": (
+            DRAFT_CHANGES,
+            {"embryo": ids["EmbryoDraft"], "identity": {"name": "Not mine"}},
+            "EmbryoUpdate",
+        ),
+        "embryoAbandon": (DRAFT_CHANGES, {"embryo": ids["EmbryoDraft"]}, "EmbryoAbandon"),
+        "embryoRehearsalClear": (
+            DRAFT_CHANGES,
+            {"embryo": ids["EmbryoDraft"]},
+            "EmbryoRehearsalClear",
         ),
         "treeCreate": (
             TREE_ASK,
@@ -56,11 +73,119 @@ def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
             "TreeTransplant",
         ),
         "treePrune": (TREE_CHANGES, {"tree": ids["MirrorTree"], "dryRun": False}, "TreePrune"),
+        **_outward_changes(ids),
+        **_endings(ids),
+        **_identity_changes(ids),
+        **_transfer_changes(ids),
+        **_calendar_changes(ids),
+    }
+
+
+def _calendar_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of calendars; new ones are taken from everybody."""
+    calendar = {"calendar": ids["Calendar"]}
+    update = {"input": {"calendarId": ids["Calendar"], "name": "Not mine"}}
+    return {
+        "calendarClone": (CALENDAR_CHANGES, calendar, "CalendarClone"),
+        "calendarUpdate": (CALENDAR_CHANGES, update, "CalendarUpdate"),
+        "calendarDelete": (CALENDAR_CHANGES, calendar, "CalendarDelete"),
+    }
+
+
+def _endings(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of seats and of the ends of lives."""
+    character = {"character": ids["Character"]}
+    held = {**character, "holder": "Not mine", "epoch": 1}
+    return {
+        "seatAcquire": (SEAT_CHANGES, {**character, "holder": "Not mine"}, "SeatAcquire"),
+        "seatRenew": (SEAT_CHANGES, held, "SeatRenew"),
+        "seatRelease": (SEAT_CHANGES, character, "SeatRelease"),
+        "seatMigrate": (SEAT_CHANGES, character, "SeatMigrate"),
+        "seatHandover": (SEAT_CHANGES, held, "SeatHandover"),
+        "deathRequest": (ENDING_CHANGES, {**character, "purpose": "Not mine."}, "DeathRequest"),
+        "deathRevoke": (ENDING_CHANGES, character, "DeathRevoke"),
+        "dataErase": (ENDING_CHANGES, {**character, "name": "Not mine"}, "DataErase"),
+    }
+
+
+def _outward_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of forms and voices."""
+    character, form, voice = ids["Character"], {"form": ids["Form"]}, {"voice": ids["VoiceProfile"]}
+    new_voice = {"characterId": character, "name": "Not mine", "sourceKind": "STOCK"}
+    return {
+        "formAnchorSet": (
+            FORM_CHANGES,
+            {"input": {"characterId": character, **ANCHOR}},
+            "FormAnchorSet",
+        ),
+        "formPropose": (FORM_CHANGES, {"input": {"characterId": character, **FORM}}, "FormPropose"),
+        "formSettle": (FORM_CHANGES, form, "FormSettle"),
+        "formReject": (FORM_CHANGES, form, "FormReject"),
+        "formRetire": (FORM_CHANGES, form, "FormRetire"),
+        "voiceAdd": (VOICE_CHANGES, {"input": new_voice}, "VoiceAdd"),
+        "voiceAuthorizeClone": (
+            VOICE_CHANGES,
+            {**voice, "ref": "Not mine"},
+            "VoiceAuthorizeClone",
+        ),
+        "voiceRevokeClone": (VOICE_CHANGES, voice, "VoiceRevokeClone"),
+        "voiceAuthorizationRead": (VOICE_CHANGES, voice, "VoiceAuthorizationRead"),
+        "voiceSelect": (VOICE_CHANGES, voice, "VoiceSelect"),
+        "voiceRemove": (VOICE_CHANGES, voice, "VoiceRemove"),
+    }
+
+
+def _identity_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of identity and petitions."""
+    character = ids["Character"]
+    given = {"characterId": character, "identity": {"name": "Not mine"}, "purpose": "None"}
+    return {
+        "identityChange": (IDENTITY_CHANGES, {"input": given}, "IdentityChange"),
+        "identityExport": (IDENTITY_CHANGES, {"character": character}, "IdentityExport"),
+        "petitionDecide": (
+            IDENTITY_CHANGES,
+            {"petition": ids["Petition"], "decision": "DENY"},
+            "PetitionDecide",
+        ),
+    }
+
+
+def _transfer_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of lorebooks and exports; files are taken from everybody."""
+    entry = ids["LorebookEntry"]
+    review: Json = {"entries": [entry], "decision": "REJECT"}
+    update = {"input": {"entryId": entry, "content": "Not mine."}}
+    return {
+        "cardExport": (TRANSFER_CHANGES, {"character": ids["Character"]}, "CardExport"),
+        "lorebookEntryReview": (TRANSFER_CHANGES, review, "LorebookEntryReview"),
+        "lorebookEntryUpdate": (TRANSFER_CHANGES, update, "LorebookEntryUpdate"),
+        "lorebookDelete": (TRANSFER_CHANGES, {"lorebook": ids["Lorebook"]}, "LorebookDelete"),
     }
 
 
 PATHS = {
+    "calendarClone": ["input", "calendarId"],
+    "calendarUpdate": ["input", "calendarId"],
+    "calendarDelete": ["input", "calendarId"],
+    "cardExport": ["input", "characterId"],
+    "lorebookEntryReview": ["input", "entryIds", "0"],
+    "lorebookEntryUpdate": ["input", "entryId"],
+    "lorebookDelete": ["input", "lorebookId"],
+    "seatAcquire": ["input", "characterId"],
+    "seatRenew": ["input", "characterId"],
+    "seatRelease": ["input", "characterId"],
+    "seatMigrate": ["input", "characterId"],
+    "seatHandover": ["input", "characterId"],
+    "deathRequest": ["input", "characterId"],
+    "deathRevoke": ["input", "characterId"],
+    "dataErase": ["input", "characterId"],
+    "identityChange": ["input", "characterId"],
+    "identityExport": ["input", "characterId"],
+    "petitionDecide": ["input", "petitionId"],
     "embryoActivate": ["input", "embryoId"],
+    "embryoUpdate": ["input", "embryoId"],
+    "embryoAbandon": ["input", "embryoId"],
+    "embryoRehearsalClear": ["input", "embryoId"],
     "treeCreate": ["input", "characterId"],
     "treeAsk": ["input", "treeId"],
     "answerRegenerate": ["input", "questionId"],
@@ -73,4 +198,15 @@ PATHS = {
     "nodeCorrect": ["input", "nodeId"],
     "treeTransplant": ["input", "nodeId"],
     "treePrune": ["input", "treeId"],
+    "formAnchorSet": ["input", "characterId"],
+    "formPropose": ["input", "characterId"],
+    "formSettle": ["input", "formId"],
+    "formReject": ["input", "formId"],
+    "formRetire": ["input", "formId"],
+    "voiceAdd": ["input", "characterId"],
+    "voiceAuthorizeClone": ["input", "voiceId"],
+    "voiceRevokeClone": ["input", "voiceId"],
+    "voiceAuthorizationRead": ["input", "voiceId"],
+    "voiceSelect": ["input", "voiceId"],
+    "voiceRemove": ["input", "voiceId"],
 }

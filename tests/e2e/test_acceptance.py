@@ -35,10 +35,6 @@ CHECKLIST = [
     ("custody", "I take custody of this character and answer for what it does."),
 ]
 KEYS = [key for key, _ in CHECKLIST]
-PICTURE_NOT_KEPT = {
-    "code": "PICTURE_NOT_KEPT",
-    "message": "Only the card was read; the picture itself is not kept.",
-}
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ async def test_a_user_walks_from_a_card_to_a_page_of_the_tree(
         imported = (await caller.upload(card)).data["cardImport"]
         embryo = imported["embryo"]
         assert imported["errors"] == []
-        assert imported["warnings"] == [PICTURE_NOT_KEPT]
+        assert imported["warnings"] == []
         assert re.fullmatch(r"embryo_[0-9A-Z]{26}", embryo["id"])
         assert (embryo["origin"], embryo["status"]) == ("IMPORTED", "DRAFT")
         identity = embryo["provisionalIdentity"]
@@ -334,7 +330,6 @@ async def test_a_user_uses_the_rules_of_a_tree(
             "amy.v3-in-chara.png",
             "Amy",
             [
-                PICTURE_NOT_KEPT,
                 {
                     "code": "CHUNK_IGNORED",
                     "message": "Another card, in a chara chunk, was ignored: "

@@ -159,8 +159,9 @@ async def check_stored(ledger: Ledger, rounds: Sequence[Round]) -> int:
         )
         stored = await ledger.rows(
             "SELECT seq, type, payload_json::text AS payload,"
-            " payload_json->>'channel' AS channel, payload_json->>'text' AS text"
-            " FROM run_events WHERE run_id = $1 ORDER BY seq",
+            " payload_json->>'channel' AS channel, text"
+            " FROM run_events LEFT JOIN run_event_texts USING (run_id, seq)"
+            " WHERE run_id = $1 ORDER BY seq",
             this.run,
         )
         assert numbers_of(stored) == numbers_of(this.seen)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.e2e.calendar_documents import CALENDAR_CHANGES, DAYS
 from tests.e2e.callers import (
     CARD_IMPORT,
     CHECKLIST,
@@ -20,11 +21,18 @@ from tests.e2e.callers import (
     Json,
     command,
 )
+from tests.e2e.draft_documents import DRAFT_CHANGES
+from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
+from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.ledgers import Ledger
+from tests.e2e.transfer_documents import TRANSFER_CHANGES, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
 OTHER_CARD = CARD.replace(b"Nell", b"Nora")
+BOOK = b'{"entries": [{"keys": ["once"], "content": "Once."}]}'
+OTHER_BOOK = BOOK.replace(b"Once", b"Twice")
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +93,26 @@ async def embryo_activate(owner: Caller) -> Send:
     embryos = [(await owner.upload(CARD)).data["cardImport"]["embryo"]["id"] for _ in range(2)]
     given = {"id": embryos[0], "confirmed": CHECKLIST}
     return operation_of(owner, EMBRYO_ACTIVATE, given, {"id": embryos[1]})
+
+
+async def two_drafts(owner: Caller) -> tuple[Json, Json]:
+    """Variables that name a draft, and others that name another."""
+    ids = [(await owner.upload(CARD)).data["cardImport"]["embryo"]["id"] for _ in range(2)]
+    return {"embryo": ids[0]}, {"embryo": ids[1]}
+
+
+async def embryo_update(owner: Caller) -> Send:
+    draft, _ = await two_drafts(owner)
+    given = {**draft, "identity": {"name": "Once"}, "version": 1}
+    return operation_of(owner, DRAFT_CHANGES, given, {"identity": {}}, "EmbryoUpdate")
+
+
+async def embryo_abandon(owner: Caller) -> Send:
+    return operation_of(owner, DRAFT_CHANGES, *await two_drafts(owner), "EmbryoAbandon")
+
+
+async def embryo_rehearsal_clear(owner: Caller) -> Send:
+    return operation_of(owner, DRAFT_CHANGES, *await two_drafts(owner), "EmbryoRehearsalClear")
 
 
 async def tree_create(owner: Caller) -> Send:
@@ -148,10 +176,250 @@ async def tree_prune(owner: Caller) -> Send:
     return operation_of(owner, TREE_CHANGES, given, {"dryRun": True}, "TreePrune")
 
 
+async def form_anchor_set(owner: Caller) -> Send:
+    given = {"characterId": await owner.create_character(), **ANCHOR}
+    other = {"input": {**given, "taboos": []}}
+    return operation_of(owner, FORM_CHANGES, {"input": given}, other, "FormAnchorSet")
+
+
+async def form_propose(owner: Caller) -> Send:
+    given = {"characterId": await owner.create_character(), **FORM}
+    other = {"input": {**given, "name": "Twice"}}
+    return operation_of(owner, FORM_CHANGES, {"input": given}, other, "FormPropose")
+
+
+async def proposed(owner: Caller) -> str:
+    send = await form_propose(owner)
+    return str((await send({})).data["formPropose"]["form"]["id"])
+
+
+async def form_settle(owner: Caller) -> Send:
+    given, other = [{"form": await proposed(owner)} for _ in range(2)]
+    return operation_of(owner, FORM_CHANGES, given, other, "FormSettle")
+
+
+async def form_reject(owner: Caller) -> Send:
+    given, other = [{"form": await proposed(owner)} for _ in range(2)]
+    return operation_of(owner, FORM_CHANGES, given, other, "FormReject")
+
+
+async def form_retire(owner: Caller) -> Send:
+    given, other = [{"form": await proposed(owner)} for _ in range(2)]
+    for each in (given, other):
+        await owner.ask(FORM_CHANGES, each, "FormSettle")
+    return operation_of(owner, FORM_CHANGES, given, other, "FormRetire")
+
+
+async def voice_add(owner: Caller) -> Send:
+    given = {
+        "characterId": await owner.create_character(),
+        "name": "Once",
+        "sourceKind": "CLONED",
+    }
+    other = {"input": {**given, "name": "Twice"}}
+    return operation_of(owner, VOICE_CHANGES, {"input": given}, other, "VoiceAdd")
+
+
+async def cloned(owner: Caller) -> Json:
+    """A voice, and the permission to clone it."""
+    send = await voice_add(owner)
+    given = {"voice": (await send({})).data["voiceAdd"]["voice"]["id"], "ref": "Once"}
+    await owner.ask(VOICE_CHANGES, given, "VoiceAuthorizeClone")
+    return given
+
+
+async def voice_authorize_clone(owner: Caller) -> Send:
+    given = await cloned(owner)
+    return operation_of(owner, VOICE_CHANGES, given, {"ref": "Twice"}, "VoiceAuthorizeClone")
+
+
+async def voice_revoke_clone(owner: Caller) -> Send:
+    given, other = [await cloned(owner) for _ in range(2)]
+    return operation_of(owner, VOICE_CHANGES, given, other, "VoiceRevokeClone")
+
+
+async def voice_authorization_read(owner: Caller) -> Send:
+    given, other = [await cloned(owner) for _ in range(2)]
+    return operation_of(owner, VOICE_CHANGES, given, other, "VoiceAuthorizationRead")
+
+
+async def voice_select(owner: Caller) -> Send:
+    given, other = [await cloned(owner) for _ in range(2)]
+    return operation_of(owner, VOICE_CHANGES, given, other, "VoiceSelect")
+
+
+async def voice_remove(owner: Caller) -> Send:
+    given, other = [await cloned(owner) for _ in range(2)]
+    return operation_of(owner, VOICE_CHANGES, given, other, "VoiceRemove")
+
+
+async def identity_change(owner: Caller) -> Send:
+    given = {
+        "characterId": await owner.create_character(),
+        "identity": {"name": "Once"},
+        "purpose": "Once.",
+    }
+    other = {"input": {**given, "purpose": "Twice."}}
+    return operation_of(owner, IDENTITY_CHANGES, {"input": given}, other, "IdentityChange")
+
+
+async def petition_decide(owner: Caller) -> Send:
+    send = await identity_change(owner)
+    petition = (await send({})).data["identityChange"]["petition"]["id"]
+    given = {"petition": petition, "decision": "APPROVE"}
+    return operation_of(owner, IDENTITY_CHANGES, given, {"decision": "DENY"}, "PetitionDecide")
+
+
+async def identity_export(owner: Caller) -> Send:
+    given = {"character": await owner.create_character()}
+    other = {"sections": ["IDENTITY"]}
+    return operation_of(owner, IDENTITY_CHANGES, given, other, "IdentityExport")
+
+
+async def lorebook_import(owner: Caller) -> Send:
+    async def send(headers: dict[str, str], *, differently: bool = False) -> Answer:
+        book = OTHER_BOOK if differently else BOOK
+        return await owner.upload(book, headers={**PREFLIGHT, **headers}, query=lorebook_taken())
+
+    return send
+
+
+async def card_export(owner: Caller) -> Send:
+    given = {"character": await owner.create_character()}
+    other = {"format": "CARD_V2_JSON"}
+    return operation_of(owner, TRANSFER_CHANGES, given, other, "CardExport")
+
+
+async def lorebook_taken_in(owner: Caller) -> tuple[str, str]:
+    """A lorebook and its entry."""
+    answer = await owner.upload(BOOK, query=lorebook_taken())
+    lorebook = answer.data["lorebookImport"]["lorebook"]
+    return lorebook["id"], lorebook["entries"]["nodes"][0]["id"]
+
+
+async def lorebook_entry_review(owner: Caller) -> Send:
+    _, entry = await lorebook_taken_in(owner)
+    given: Json = {"entries": [entry], "decision": "ACCEPT"}
+    other = {"decision": "REJECT"}
+    return operation_of(owner, TRANSFER_CHANGES, given, other, "LorebookEntryReview")
+
+
+async def lorebook_entry_update(owner: Caller) -> Send:
+    _, entry = await lorebook_taken_in(owner)
+    given, other = [{"input": {"entryId": entry, "content": each}} for each in ("1", "2")]
+    return operation_of(owner, TRANSFER_CHANGES, given, other, "LorebookEntryUpdate")
+
+
+async def lorebook_delete(owner: Caller) -> Send:
+    books = [(await lorebook_taken_in(owner))[0] for _ in range(2)]
+    given, other = [{"lorebook": each} for each in books]
+    return operation_of(owner, TRANSFER_CHANGES, given, other, "LorebookDelete")
+
+
+async def seat_acquire(owner: Caller) -> Send:
+    given = {"character": await owner.create_character(), "holder": "phone"}
+    return operation_of(owner, SEAT_CHANGES, given, {"lease": 31.0}, "SeatAcquire")
+
+
+async def held(owner: Caller) -> Json:
+    """A seat that somebody holds."""
+    character = await owner.create_character()
+    given = {"character": character, "holder": "phone"}
+    taken = await owner.ask(SEAT_CHANGES, given, "SeatAcquire")
+    return {**given, "epoch": taken["seatAcquire"]["seat"]["epoch"]}
+
+
+async def seat_renew(owner: Caller) -> Send:
+    return operation_of(owner, SEAT_CHANGES, await held(owner), {"lease": 31.0}, "SeatRenew")
+
+
+async def seat_release(owner: Caller) -> Send:
+    given = await held(owner)
+    given.pop("holder")
+    return operation_of(owner, SEAT_CHANGES, given, {"epoch": None}, "SeatRelease")
+
+
+async def seat_migrate(owner: Caller) -> Send:
+    given, other = [{"character": await owner.create_character()} for _ in range(2)]
+    return operation_of(owner, SEAT_CHANGES, given, other, "SeatMigrate")
+
+
+async def seat_handover(owner: Caller) -> Send:
+    given = {**await held(owner), "holder": "desk"}
+    return operation_of(owner, SEAT_CHANGES, given, {"lease": 31.0}, "SeatHandover")
+
+
+async def death_request(owner: Caller) -> Send:
+    given = {"character": await owner.create_character(), "purpose": "Once."}
+    return operation_of(owner, ENDING_CHANGES, given, {"purpose": "Twice."}, "DeathRequest")
+
+
+async def dying(owner: Caller) -> Json:
+    """A character whose death can be taken back."""
+    given = {"character": await owner.create_character(), "purpose": "Enough."}
+    asked = await owner.ask(ENDING_CHANGES, given, "DeathRequest")
+    approved = {"petition": asked["deathRequest"]["petition"]["id"]}
+    await owner.ask(ENDING_CHANGES, approved, "Approve")
+    return {"character": given["character"]}
+
+
+async def death_revoke(owner: Caller) -> Send:
+    given, other = [await dying(owner) for _ in range(2)]
+    return operation_of(owner, ENDING_CHANGES, given, other, "DeathRevoke")
+
+
+async def calendar_create(owner: Caller) -> Send:
+    given = {"name": "Once", "definition": DAYS}
+    return operation_of(owner, CALENDAR_CHANGES, given, {"name": "Twice"}, "CalendarCreate")
+
+
+async def calendar_clone(owner: Caller) -> Send:
+    given, other = {"calendar": "stardate"}, {"calendar": "tolkien-shire"}
+    return operation_of(owner, CALENDAR_CHANGES, given, other, "CalendarClone")
+
+
+async def cloned_calendar(owner: Caller) -> str:
+    send = await calendar_clone(owner)
+    return str((await send({})).data["calendarClone"]["calendar"]["id"])
+
+
+async def calendar_update(owner: Caller) -> Send:
+    calendar = await cloned_calendar(owner)
+    given, other = [{"input": {"calendarId": calendar, "name": each}} for each in ("1", "2")]
+    return operation_of(owner, CALENDAR_CHANGES, given, other, "CalendarUpdate")
+
+
+async def calendar_delete(owner: Caller) -> Send:
+    given, other = [{"calendar": await cloned_calendar(owner)} for _ in range(2)]
+    return operation_of(owner, CALENDAR_CHANGES, given, other, "CalendarDelete")
+
+
 MUTATIONS = [
+    calendar_create,
+    calendar_clone,
+    calendar_update,
+    calendar_delete,
+    seat_acquire,
+    seat_renew,
+    seat_release,
+    seat_migrate,
+    seat_handover,
+    death_request,
+    death_revoke,
+    lorebook_import,
+    card_export,
+    lorebook_entry_review,
+    lorebook_entry_update,
+    lorebook_delete,
+    identity_change,
+    petition_decide,
+    identity_export,
     card_import,
     embryo_create,
     embryo_activate,
+    embryo_update,
+    embryo_abandon,
+    embryo_rehearsal_clear,
     tree_create,
     tree_ask,
     node_continue,
@@ -161,14 +429,48 @@ MUTATIONS = [
     node_correct,
     tree_transplant,
     tree_prune,
+    form_anchor_set,
+    form_propose,
+    form_settle,
+    form_reject,
+    form_retire,
+    voice_add,
+    voice_authorize_clone,
+    voice_revoke_clone,
+    voice_authorization_read,
+    voice_select,
+    voice_remove,
 ]
 # What runs write comes when it comes.
 PEOPLES_NODES = "tree_nodes WHERE run_id IS NULL"
+READS = "audit_events WHERE action = 'clone_authorization_read'"
 # How many rows more a mutation makes, by table.
 MADE = {
-    "cardImport": {"embryo_drafts": 1},
+    "calendarCreate": {"vault_calendars": 1},
+    "calendarClone": {"vault_calendars": 1},
+    "calendarUpdate": {},
+    "calendarDelete": {"vault_calendars": -1},
+    "seatAcquire": {},
+    "seatRenew": {},
+    "seatRelease": {},
+    "seatMigrate": {},
+    "seatHandover": {},
+    "deathRequest": {"confirmations": 1},
+    "deathRevoke": {},
+    "cardImport": {"embryo_drafts": 1, "import_jobs": 1},
+    "lorebookImport": {"lorebooks": 1, "import_jobs": 1},
+    "cardExport": {"exports": 1},
+    "lorebookEntryReview": {},
+    "lorebookEntryUpdate": {},
+    "lorebookDelete": {"lorebooks": -1},
     "embryoCreate": {"embryo_drafts": 1},
-    "embryoActivate": {"characters": 1},
+    "embryoActivate": {"characters": 1, "identity_record_versions": 1},
+    "identityChange": {"confirmations": 1},
+    "petitionDecide": {"identity_record_versions": 1},
+    "identityExport": {"exports": 1},
+    "embryoUpdate": {},
+    "embryoAbandon": {"embryo_drafts": -1},
+    "embryoRehearsalClear": {},
     "treeCreate": {"mirror_trees": 1},
     "treeAsk": {"runs": 1, PEOPLES_NODES: 1},
     "nodeContinue": {"runs": 1},
@@ -178,16 +480,34 @@ MADE = {
     "nodeCorrect": {PEOPLES_NODES: 1, "canonizations": 1},
     "treeTransplant": {"mirror_trees": 1, "tree_transplants": 1},
     "treePrune": {PEOPLES_NODES: -1},
+    "formAnchorSet": {"form_anchors": 1},
+    "formPropose": {"forms": 1},
+    "formSettle": {},
+    "formReject": {},
+    "formRetire": {},
+    "voiceAdd": {"voice_profiles": 1},
+    "voiceAuthorizeClone": {},
+    "voiceRevokeClone": {},
+    "voiceAuthorizationRead": {READS: 1},
+    "voiceSelect": {},
+    "voiceRemove": {"voice_profiles": -1},
 }
 # Which of them can be done again, and then make something else.
 REPEATABLE = {
+    "calendarCreate",
+    "calendarClone",
+    "identityExport",
     "cardImport",
+    "lorebookImport",
+    "cardExport",
     "embryoCreate",
     "treeCreate",
     "nodeEdit",
     "nodeCite",
     "nodeCorrect",
     "treeTransplant",
+    "formPropose",
+    "voiceAdd",
 }
 
 
@@ -198,10 +518,14 @@ def payload_of(answer: Answer) -> tuple[str, Json]:
 
 def ids_of(payload: Json) -> dict[str, str]:
     """The ids of what a payload holds."""
-    return {
-        name: value["id"]
+    gone = {"deletedId": payload["deletedId"]} if "deletedId" in payload else {}
+    rows = {
+        f"{name} {index}": row
         for name, value in payload.items()
-        if isinstance(value, dict) and "id" in value
+        for index, row in enumerate(value if isinstance(value, list) else [value])
+    }
+    return gone | {
+        name: row["id"] for name, row in rows.items() if isinstance(row, dict) and "id" in row
     }
 
 

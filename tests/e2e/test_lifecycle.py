@@ -35,6 +35,7 @@ from tests.e2e.callers import (
     text_of,
 )
 from tests.e2e.ledgers import Ledger
+from tests.figures import read_figures, series
 from tests.scripted_provider import Script, scripted_provider
 
 # A stop, however much is going on, takes no longer.
@@ -310,8 +311,7 @@ async def test_a_server_that_stops_takes_no_new_work(
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             reader.connect((host, int(port)))
             reader.sendall(request + body)
-            # The headers are the first sign that the stream has begun.
-            await asyncio.to_thread(reader.recv, 16)
+            await _comes_to_a_stop(caller)
             stopping = asyncio.create_task(server.stop())
             refused = await _first_refusal(caller)
             assert (refused.status, refused.codes) == (503, ["SERVER_STOPPING"])
@@ -326,6 +326,21 @@ async def test_a_server_that_stops_takes_no_new_work(
     assert "Traceback" not in server.output, server.output
     # Neither the refused handshake nor the reader who was cut is a mistake of the server's.
     assert "error" not in server.output, server.output
+
+
+async def _comes_to_a_stop(caller: Caller) -> None:
+    """Wait until the buffers are full: events are sent no more, though there are some left."""
+    sent = series("mirrorgraph_operation_seconds_count", kind="subscription")
+    earlier = 0.0
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await caller.request("GET", "/metrics")
+            now = read_figures(answer.body)[sent]
+            if earlier == now > 0:
+                return
+            earlier = now
+            # Long beside what an event takes, even on a busy machine.
+            await asyncio.sleep(0.5)
 
 
 async def _first_refusal(caller: Caller) -> Any:

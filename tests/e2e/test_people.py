@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.conftest import ServerProcess
+from tests.e2e.calendar_documents import CALENDAR_CHANGES, CALENDARS, DAYS
 from tests.e2e.callers import (
     EMBRYO_CREATE,
     PATIENCE,
@@ -23,7 +24,10 @@ from tests.e2e.callers import (
     numbers_of,
 )
 from tests.e2e.everything import PATHS, changes
+from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, OUTWARD, VOICE_CHANGES
+from tests.e2e.identity_documents import IDENTITY, IDENTITY_CHANGES, PETITION_EVENTS, PETITIONS
 from tests.e2e.ledgers import Ledger
+from tests.e2e.transfer_documents import TRANSFER_CHANGES, TRANSFERS, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
 
 VIEWER = "{ viewer { user { name } roles } }"
@@ -87,7 +91,12 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         "SELECT id FROM audit_events WHERE actor_user_id = $1 LIMIT 1", owner_id
     )
     seat = await ledger.value("SELECT id FROM runtime_seats WHERE character_id = $1", character)
+    custody = await ledger.value("SELECT id FROM custodianships WHERE character_id = $1", character)
+    calendar = await mine.ask(
+        CALENDAR_CHANGES, {"name": "Mine", "definition": DAYS}, "CalendarCreate"
+    )
     world.ids = {
+        "Calendar": calendar["calendarCreate"]["calendar"]["id"],
         "EmbryoDraft": draft["embryoCreate"]["embryo"]["id"],
         "Character": character,
         "MirrorTree": begun.tree,
@@ -100,12 +109,67 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         "User": owner_id,
         "AuditEvent": act,
         "RuntimeSeat": seat,
+        "Custodianship": custody,
         "question": begun.question,
+        **await outward_things(mine, character),
+        **await identity_of(mine, character),
+        **await transferred(mine, character),
     }
     return world
 
 
+async def outward_things(mine: Caller, character: str) -> dict[str, str]:
+    """An anchor, an official form and a cloned voice of a character."""
+    given = {"input": {"characterId": character, **ANCHOR}}
+    anchor = (await mine.ask(FORM_CHANGES, given, "FormAnchorSet"))["formAnchorSet"]["anchor"]
+    given = {"input": {"characterId": character, **FORM}}
+    form = (await mine.ask(FORM_CHANGES, given, "FormPropose"))["formPropose"]["form"]["id"]
+    await mine.ask(FORM_CHANGES, {"form": form}, "FormSettle")
+    given = {"input": {"characterId": character, "name": "Mine", "sourceKind": "CLONED"}}
+    voice = (await mine.ask(VOICE_CHANGES, given, "VoiceAdd"))["voiceAdd"]["voice"]["id"]
+    allowed = {"voice": voice, "ref": "Olga's own voice"}
+    await mine.ask(VOICE_CHANGES, allowed, "VoiceAuthorizeClone")
+    return {"FormAnchor": anchor["id"], "Form": form, "VoiceProfile": voice}
+
+
+async def identity_of(mine: Caller, character: str) -> dict[str, str]:
+    """The identity record of a character, its version, and a petition that waits."""
+    given = {"characterId": character, "identity": {"personality": "calm"}, "purpose": "Mine."}
+    asked = await mine.ask(IDENTITY_CHANGES, {"input": given}, "IdentityChange")
+    found = await mine.ask(IDENTITY, {"character": character})
+    record = found["character"]["identityRecord"]
+    return {
+        "Petition": asked["identityChange"]["petition"]["id"],
+        "IdentityRecord": record["id"],
+        "IdentityRecordVersion": record["current"]["id"],
+    }
+
+
+async def transferred(mine: Caller, character: str) -> dict[str, str]:
+    """A lorebook of a character that came from a file, and a file of the character."""
+    book = b'{"entries": [{"keys": ["mine"], "content": "Olga\'s own lore."}]}'
+    answer = await mine.upload(book, query=lorebook_taken(character))
+    taken = answer.data["lorebookImport"]
+    exported = await mine.ask(TRANSFER_CHANGES, {"character": character}, "CardExport")
+    return {
+        "ImportJob": taken["job"]["id"],
+        "ImportItem": taken["job"]["items"]["nodes"][0]["id"],
+        "Lorebook": taken["lorebook"]["id"],
+        "LorebookEntry": taken["lorebook"]["entries"]["nodes"][0]["id"],
+        "Export": exported["cardExport"]["export"]["id"],
+    }
+
+
 KINDS = (
+    "Calendar",
+    "ImportJob",
+    "ImportItem",
+    "Lorebook",
+    "LorebookEntry",
+    "Export",
+    "IdentityRecord",
+    "IdentityRecordVersion",
+    "Petition",
     "EmbryoDraft",
     "Character",
     "MirrorTree",
@@ -117,8 +181,13 @@ KINDS = (
     "User",
     "AuditEvent",
     "RuntimeSeat",
+    "Custodianship",
+    "FormAnchor",
+    "Form",
+    "VoiceProfile",
 )
 NOTHING = {"nodes": [], "totalCount": 0}
+DAYS_SHOWN = {"name": "Mine", "isBuiltIn": False, "isFavorite": False, "version": 1}
 
 
 async def test_everybody_is_who_their_token_says(world: World) -> None:
@@ -219,6 +288,15 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
         return [each["action"] for each in found["nodes"]]
 
     assert await actions(world.owner) == [
+        "export_made",
+        "lorebook_imported",
+        "petition_opened",
+        "clone_authorized",
+        "voice_added",
+        "form_settled",
+        "form_proposed",
+        "form_anchor_set",
+        "calendar_created",
         "tree_transplanted",
         "path_canonized",
         "run_queued",
@@ -230,7 +308,8 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
     assert await actions(world.stranger) == []
     # Those of others too, whom other tests may have made.
     everything = await actions(world.auditor)
-    assert everything[-7:] == await actions(world.owner)
+    own = await actions(world.owner)
+    assert everything[-len(own) :] == own
 
 
 async def test_a_stranger_changes_nothing_by_any_mutation(world: World, ledger: Ledger) -> None:
@@ -293,6 +372,61 @@ async def test_a_stranger_sees_nothing_of_a_trees_shape(world: World) -> None:
         async with person.socket() as socket:
             for ask in (person.ask, socket.ask):
                 assert await ask(TREE_SHAPE, given) == {"mirrorTree": None, "treeNode": None}
+
+
+async def test_calendars_of_the_server_are_for_all_and_ones_own_for_oneself(world: World) -> None:
+    """Rules W20, W24."""
+    rendered = {"id": world["Calendar"], "times": [0]}
+    mine = {**DAYS_SHOWN, "id": world["Calendar"]}
+    for person, own in ((world.owner, [mine]), (world.stranger, []), (world.auditor, [])):
+        async with person.socket() as socket:
+            for ask in (person.ask, socket.ask):
+                seen = await ask(CALENDARS, {}, "Calendars")
+                assert seen["calendars"] == {"nodes": own, "totalCount": len(own)}
+                assert len(seen["builtInCalendars"]) == 7
+                found = await ask(CALENDARS, {"id": world["Calendar"]}, "Calendar")
+                assert (found["calendar"] is not None) == bool(own)
+                found = await ask(CALENDARS, rendered, "Rendered")
+                assert (found["calendar"] is not None) == bool(own)
+                found = await ask(CALENDARS, {"id": "stardate"}, "Calendar")
+                assert found["calendar"]["name"] == "Stardate"
+
+
+async def test_a_stranger_sees_nothing_of_a_characters_looks_and_voice(world: World) -> None:
+    """Rule F8."""
+    given = {"character": world["Character"]}
+    seen = (await world.owner.ask(OUTWARD, given))["character"]
+    assert seen["formAnchor"]["id"] == world["FormAnchor"]
+    assert seen["primaryForm"]["id"] == world["Form"]
+    assert seen["voices"]["totalCount"] == 1
+    for person in (world.stranger, world.auditor):
+        assert await person.ask(OUTWARD, given) == {"character": None}
+
+
+async def test_a_stranger_sees_nothing_of_what_came_in(world: World) -> None:
+    """Rule X8."""
+    seen = await world.owner.ask(TRANSFERS)
+    assert [each["id"] for each in seen["importJobs"]["nodes"]] == [world["ImportJob"]]
+    assert [each["id"] for each in seen["lorebooks"]["nodes"]] == [world["Lorebook"]]
+    for person in (world.stranger, world.auditor):
+        assert await person.ask(TRANSFERS) == {"importJobs": NOTHING, "lorebooks": NOTHING}
+
+
+async def test_a_stranger_sees_nothing_of_a_characters_identity(world: World) -> None:
+    given = {"character": world["Character"]}
+    seen = await world.owner.ask(IDENTITY, given)
+    assert seen["character"]["identityRecord"]["id"] == world["IdentityRecord"]
+    waiting = [{"id": world["Petition"], "status": "PENDING"}]
+    assert (await world.owner.ask(PETITIONS))["petitions"]["nodes"] == waiting
+    for person in (world.stranger, world.auditor):
+        # The public key is everybody's.
+        signer = {"identitySigner": seen["identitySigner"]}
+        assert await person.ask(IDENTITY, given) == {**signer, "character": None}
+        assert await person.ask(PETITIONS) == {"petitions": NOTHING}
+        asked = "query ($id: ID!) { petition(id: $id) { id } }"
+        assert await person.ask(asked, {"id": world["Petition"]}) == {"petition": None}
+    async with world.owner.stream(PETITION_EVENTS) as stream:
+        assert (await anext(stream))["data"]["petitions"]["id"] == world["Petition"]
 
 
 async def test_a_stranger_watches_no_tree(world: World) -> None:

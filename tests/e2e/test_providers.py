@@ -45,6 +45,7 @@ async def setting(
             "MIRRORGRAPH_MODEL": MODEL,
             "MIRRORGRAPH_FIRST_TOKEN_TIMEOUT": str(FIRST_TOKEN_TIMEOUT),
             "MIRRORGRAPH_SILENCE_TIMEOUT": str(SILENCE_TIMEOUT),
+            "MIRRORGRAPH_PROVIDER_RETRIES": "1",
             "OPENAI_BASE_URL": provider.openai_base_url,
             "OPENAI_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": provider.anthropic_base_url,
@@ -200,6 +201,27 @@ async def test_a_fault_fails_the_run_with_its_code_and_keeps_the_text(
     await assert_goes_on(scene, begun.tree, begun.question, last["node"]["id"])
 
 
+async def test_an_answer_that_fails_before_its_first_word_is_asked_for_again(
+    scene: Setting,
+) -> None:
+    """Rule R24."""
+    count = len(scene.provider.requests)
+    # Time enough to change what the next request gets.
+    said = f"Slow down, {KEY}."
+    scene.plays(fault="status", status=429, headers={"Retry-After": "1"}, error_message=said)
+    begun = await scene.caller.begin("Well?")
+    await scene.provider.received(count + 1)
+    scene.plays(words=("Well", " then."))
+    events = await scene.caller.follow(begun.run)
+    (warning,) = [each for each in events if each["__typename"] == "RunWarning"]
+    assert warning["code"] == "PROVIDER_RETRY"
+    assert warning["message"].startswith("Attempt 1 of 2 failed, the next one follows. RATE_LIMIT")
+    assert (events[-1]["status"], text_of(events)) == ("SUCCEEDED", "Well then.")
+    first, second = scene.provider.requests[count:]
+    assert first.body == second.body
+    await assert_key_is_hidden(scene, begun.run, events)
+
+
 async def test_a_cancelled_answer_hangs_up_on_the_provider(scene: Setting) -> None:
     count = len(scene.provider.requests)
     # Slower than any wait for it, faster than the limit on silence.
@@ -317,6 +339,7 @@ def environment() -> dict[str, str]:
     return {
         "MIRRORGRAPH_FIRST_TOKEN_TIMEOUT": str(FIRST_TOKEN_TIMEOUT),
         "MIRRORGRAPH_SILENCE_TIMEOUT": str(SILENCE_TIMEOUT),
+        "MIRRORGRAPH_PROVIDER_RETRIES": "0",
     }
 
 

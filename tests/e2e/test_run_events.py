@@ -24,7 +24,7 @@ NOT_FOUND = {"code": "NOT_FOUND", "argument": "runId"}
 
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
-    return {"MIRRORGRAPH_AUTH": "token"}
+    return {"MIRRORGRAPH_AUTH": "token", "MIRRORGRAPH_HOUSEKEEPING_SECONDS": "0.2"}
 
 
 @dataclass
@@ -208,6 +208,94 @@ async def test_a_stream_ends_with_its_sign_in(people: People) -> None:
         rest = [event async for event in stream]
     assert all(event["__typename"] not in {"RunFinished", "Interrupted"} for event in rest)
     assert (await asked(guest, begun.run)).status == 401
+
+
+CONTEXT = """
+query RunContext($id: ID!) {
+  run(id: $id) {
+    attempts textsUntilSeq lastSeq
+    node { status content }
+    context { budget tokens parts { kind ref tokens isCarried reason count } }
+  }
+}
+"""
+
+
+async def test_a_run_says_what_its_model_was_given(people: People) -> None:
+    """Rules R28, R29. To whoever may see the run."""
+    begun = await people.owner.begin("Well? [demo: length=3]")
+    await people.owner.follow(begun.run)
+    run = (await people.owner.ask(CONTEXT, {"id": begun.run}))["run"]
+    context = run.pop("context")
+    assert (run["attempts"], run["textsUntilSeq"]) == (1, None)
+    identity, question = context["parts"]
+    assert context == {
+        "budget": 8_192 - 1_024,
+        "tokens": identity["tokens"] + question["tokens"],
+        "parts": [
+            {
+                "kind": "IDENTITY",
+                "ref": None,
+                "tokens": identity["tokens"],
+                "isCarried": True,
+                "reason": None,
+                "count": 1,
+            },
+            {
+                "kind": "QUESTION",
+                "ref": begun.question,
+                "tokens": question["tokens"],
+                "isCarried": True,
+                "reason": None,
+                "count": 1,
+            },
+        ],
+    }
+    assert (await people.stranger.ask(CONTEXT, {"id": begun.run}))["run"] is None
+    assert (await people.anonymous.post(CONTEXT, {"id": begun.run})).codes == ["UNAUTHENTICATED"]
+
+
+async def test_texts_are_erased_in_time_and_streams_say_so(people: People) -> None:
+    """Rules R16, R19, R20. By the server itself; an EventSource that comes back with each number
+    that it is told gets to the end.
+    """
+    begun = await people.owner.begin("Well? [demo: length=9]")
+    events = await people.owner.follow(begun.run)
+    oldest = max(event["seq"] for event in events if event["__typename"] == "TextDelta")
+    async with people.database.writing() as writing:
+        await writing._connection.execute(
+            "UPDATE runs SET ended_at = ended_at - interval '31 days' WHERE id = $1", begun.run
+        )
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            run = (await people.owner.ask(CONTEXT, {"id": begun.run}))["run"]
+            if run["textsUntilSeq"] is not None:
+                break
+            await asyncio.sleep(0.05)
+    assert (run["textsUntilSeq"], run["lastSeq"]) == (oldest, len(events))
+    assert run["node"] == {"status": "SOLIDIFIED", "content": text_of(events)}
+
+    refused = {"code": "OUT_OF_WINDOW", "argument": "after", "oldest": oldest}
+    for after in (None, 0, oldest - 1):
+        variables = {"run": begun.run, "after": after}
+        async with people.owner.stream(variables=variables) as results:
+            (result,) = [each async for each in results]
+        (error,) = result["errors"]
+        assert error["extensions"] == refused
+        assert result.get("data") is None
+        (interrupted,) = await all_of(people.owner, begun.run, after)
+        assert (interrupted["__typename"], interrupted["seq"]) == ("Interrupted", oldest)
+        assert interrupted["extensions"] == refused
+        assert interrupted["message"] == error["message"]
+    assert await people.owner.follow(begun.run, oldest) == events[oldest:]
+    opening, *rest = await all_of(people.owner, begun.run, oldest)
+    assert rest == events[oldest:]
+    assert opening["seq"] == oldest
+    assert opening["text"] == text_of(events)
+    assert opening["reasoning"] == text_of(events, "REASONING")
+    assert await all_of(people.owner, begun.run, rest[-1]["seq"]) == []
+    for nobody, status in ((people.stranger, 404), (people.anonymous, 401)):
+        assert (await asked(nobody, begun.run)).status == status
 
 
 @pytest.fixture

@@ -12,11 +12,19 @@ from tests.conftest import ServerProcess, serving
 from tests.e2e.callers import PATIENCE, TREE_ASK, Caller, Json
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
 
+# More answers at once than a character may owe unless said otherwise.
+MANY = {"MIRRORGRAPH_RUNS_PER_CHARACTER": "100", "MIRRORGRAPH_RUNS_PER_USER": "100"}
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return MANY
+
 
 @pytest.fixture(scope="module")
 async def second(server_dsn: str, server: ServerProcess, caller: Caller) -> AsyncIterator[Caller]:
     """The same person at another server on the same database."""
-    async with serving(DATABASE_URL=server_dsn, MIRRORGRAPH_DEMO_RATE="0") as other:
+    async with serving(DATABASE_URL=server_dsn, MIRRORGRAPH_DEMO_RATE="0", **MANY) as other:
         yield Caller(other, caller.session, caller.token)
 
 

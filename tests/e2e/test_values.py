@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from websockets import ConnectionClosed
 from schema.root import schema
 from tests.conftest import ServerProcess
 from tests.e2e.callers import Caller, Json, dialled
+from tests.e2e.form_documents import ANCHOR
 from tests.e2e.ledgers import Ledger
 
 JSON_TYPE = {"Content-Type": "application/json"}
@@ -96,6 +98,100 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
         ["input", "keep", "1"],
     ),
     "runCancel": ("runCancel(input: { runId: $value })", ["input", "runId"]),
+    "calendarCreate name": (
+        "calendarCreate(input: { name: $value, definition: {} })",
+        ["input", "name"],
+    ),
+    "calendarCreate definition": (
+        'calendarCreate(input: { name: "x", definition: { tiers: [$value] } })',
+        ["input", "definition", "tiers", "0"],
+    ),
+    "calendarClone": ("calendarClone(input: { calendarId: $value })", ["input", "calendarId"]),
+    "calendarUpdate calendarId": (
+        "calendarUpdate(input: { calendarId: $value })",
+        ["input", "calendarId"],
+    ),
+    "calendarUpdate name": (
+        'calendarUpdate(input: { calendarId: "cal_1", name: $value })',
+        ["input", "name"],
+    ),
+    "calendarUpdate definition": (
+        'calendarUpdate(input: { calendarId: "cal_1", definition: { tiers: [$value] } })',
+        ["input", "definition", "tiers", "0"],
+    ),
+    "calendarDelete": ("calendarDelete(input: { calendarId: $value })", ["input", "calendarId"]),
+    **{
+        f"cardExport {name}": (
+            f"cardExport(input: {{ {name}: $value, format: CARD_PNG }})",
+            ["input", name],
+        )
+        for name in ("embryoId", "characterId")
+    },
+    "lorebookEntryReview": (
+        'lorebookEntryReview(input: { entryIds: ["lbe_1", $value], decision: ACCEPT })',
+        ["input", "entryIds", "1"],
+    ),
+    "lorebookEntryUpdate entryId": (
+        "lorebookEntryUpdate(input: { entryId: $value })",
+        ["input", "entryId"],
+    ),
+    **{
+        f"lorebookEntryUpdate {name}": (
+            f'lorebookEntryUpdate(input: {{ entryId: "lbe_1", {name}: {place} }})',
+            ["input", name, *step],
+        )
+        for name, place, step in (
+            ("name", "$value", []),
+            ("content", "$value", []),
+            ("keys", '["x", $value]', ["1"]),
+            ("secondaryKeys", '["x", $value]', ["1"]),
+        )
+    },
+    "lorebookDelete": ("lorebookDelete(input: { lorebookId: $value })", ["input", "lorebookId"]),
+    **{
+        f"{field} {name}": (
+            f"{field}(input: {{ {name}: $value, {rest} }})".replace(", }", " }"),
+            ["input", name],
+        )
+        for field, name, rest in (
+            ("seatAcquire", "characterId", 'holder: "x"'),
+            ("seatAcquire", "holder", 'characterId: "soul_1"'),
+            ("seatRenew", "characterId", 'holder: "x", epoch: 1'),
+            ("seatRenew", "holder", 'characterId: "soul_1", epoch: 1'),
+            ("seatRelease", "characterId", ""),
+            ("seatMigrate", "characterId", ""),
+            ("seatHandover", "characterId", 'holder: "x", epoch: 1'),
+            ("seatHandover", "holder", 'characterId: "soul_1", epoch: 1'),
+            ("deathRequest", "characterId", 'purpose: "x"'),
+            ("deathRequest", "purpose", 'characterId: "soul_1"'),
+            ("deathRevoke", "characterId", ""),
+            ("dataErase", "characterId", 'name: "x"'),
+            ("dataErase", "name", 'characterId: "soul_1"'),
+        )
+    },
+    "identityChange characterId": (
+        'identityChange(input: { characterId: $value, identity: {}, purpose: "x" })',
+        ["input", "characterId"],
+    ),
+    "identityChange purpose": (
+        'identityChange(input: { characterId: "soul_1", identity: {}, purpose: $value })',
+        ["input", "purpose"],
+    ),
+    "identityChange identity": (
+        "identityChange(input: {"
+        ' characterId: "soul_1", identity: { exampleMessages: $value }, purpose: "x" })',
+        ["input", "identity", "exampleMessages"],
+    ),
+    "identityChange forbiddenZone": (
+        "identityChange(input: {"
+        ' characterId: "soul_1", identity: { forbiddenZone: ["x", $value] }, purpose: "x" })',
+        ["input", "identity", "forbiddenZone", "1"],
+    ),
+    "identityExport": ("identityExport(input: { characterId: $value })", ["input", "characterId"]),
+    "petitionDecide": (
+        "petitionDecide(input: { petitionId: $value, decision: DENY })",
+        ["input", "petitionId"],
+    ),
     "embryoActivate embryoId": (
         "embryoActivate(input: { embryoId: $value, confirmed: [] })",
         ["input", "embryoId"],
@@ -115,8 +211,113 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
             "firstMessage",
             "nickname",
             "personality",
+            "postHistoryInstructions",
             "scenario",
             "systemPrompt",
+        )
+    },
+    **{
+        f"embryoUpdate {name}": (
+            f'embryoUpdate(input: {{ embryoId: "embryo_1", identity: {{ {name}: $value }} }})',
+            ["input", "identity", name],
+        )
+        for name in (
+            "description",
+            "exampleMessages",
+            "firstMessage",
+            "name",
+            "nickname",
+            "personality",
+            "postHistoryInstructions",
+            "scenario",
+            "systemPrompt",
+        )
+    },
+    "embryoUpdate forbiddenZone": (
+        'embryoUpdate(input: { embryoId: "embryo_1", identity: { forbiddenZone: [$value] } })',
+        ["input", "identity", "forbiddenZone", "0"],
+    ),
+    "embryoUpdate confirmed": (
+        'embryoUpdate(input: { embryoId: "embryo_1", confirmed: ["x", $value] })',
+        ["input", "confirmed", "1"],
+    ),
+    "embryoUpdate embryoId": (
+        "embryoUpdate(input: { embryoId: $value })",
+        ["input", "embryoId"],
+    ),
+    "embryoAbandon": ("embryoAbandon(input: { embryoId: $value })", ["input", "embryoId"]),
+    "embryoRehearsalClear": (
+        "embryoRehearsalClear(input: { embryoId: $value })",
+        ["input", "embryoId"],
+    ),
+    **{
+        f"formAnchorSet {name}": (
+            'formAnchorSet(input: { characterId: "soul_1", '
+            + ", ".join(f"{each}: {places[each]}" for each in places)
+            + f", {name}: {place} }})",
+            ["input", *path],
+        )
+        for name, place, path in (
+            ("stableTraits", '["x", $value]', ["stableTraits", "1"]),
+            ("permissions", '["x", $value]', ["permissions", "1"]),
+            ("taboos", '["x", $value]', ["taboos", "1"]),
+            (
+                "variableRange",
+                '[{ feature: "x", range: "x" }, { feature: $value, range: "x" }]',
+                ["variableRange", "1", "feature"],
+            ),
+        )
+        for places in [{each: "[]" for each in ANCHOR if each != name}]
+    },
+    "formAnchorSet range": (
+        'formAnchorSet(input: { characterId: "soul_1", stableTraits: [], permissions: [],'
+        ' taboos: [], variableRange: [{ feature: "x", range: $value }] })',
+        ["input", "variableRange", "0", "range"],
+    ),
+    **{
+        f"formPropose {name}": (
+            "formPropose(input: { kind: VARIANT, "
+            + ", ".join(f"{each}: {value}" for each, value in places.items())
+            + f", {name}: $value }})",
+            ["input", name],
+        )
+        for name in ("characterId", "name", "description", "assetRef")
+        for places in [
+            {each: '"x"' for each in ("characterId", "name", "description") if each != name}
+        ]
+    },
+    **{
+        field: (f"{field}(input: {{ formId: $value }})", ["input", "formId"])
+        for field in ("formSettle", "formReject", "formRetire")
+    },
+    "voiceAdd characterId": (
+        'voiceAdd(input: { characterId: $value, name: "x", sourceKind: STOCK })',
+        ["input", "characterId"],
+    ),
+    "voiceAdd name": (
+        'voiceAdd(input: { characterId: "soul_1", name: $value, sourceKind: STOCK })',
+        ["input", "name"],
+    ),
+    "voiceAdd sourceRef": (
+        "voiceAdd(input: "
+        '{ characterId: "soul_1", name: "x", sourceKind: STOCK, sourceRef: $value })',
+        ["input", "sourceRef"],
+    ),
+    "voiceAuthorizeClone voiceId": (
+        'voiceAuthorizeClone(input: { voiceId: $value, authorizationRef: "x" })',
+        ["input", "voiceId"],
+    ),
+    "voiceAuthorizeClone authorizationRef": (
+        'voiceAuthorizeClone(input: { voiceId: "voice_1", authorizationRef: $value })',
+        ["input", "authorizationRef"],
+    ),
+    **{
+        field: (f"{field}(input: {{ voiceId: $value }})", ["input", "voiceId"])
+        for field in (
+            "voiceRevokeClone",
+            "voiceAuthorizationRead",
+            "voiceSelect",
+            "voiceRemove",
         )
     },
     "embryoCreate name": (
@@ -140,7 +341,7 @@ async def untouched(caller: Caller, ledger: Ledger) -> dict[str, str]:
 def change(name: str) -> str:
     """A mutation with the variable `value`, of the type that its place takes."""
     field, place = CHANGES[name]
-    is_id = place[-1].endswith("Id") or "keep" in place
+    is_id = place[-1].endswith("Id") or not {"keep", "entryIds"}.isdisjoint(place)
     kind = "ID!" if is_id else "String!"
     return f"mutation ($value: {kind}) {{ changed: {field} {{ errors {{ code path }} }} }}"
 
@@ -169,6 +370,10 @@ async def test_a_change_that_holds_u0000_is_told_which_field_to_mend(
         ("characters(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("embryos(before: $value) { totalCount }", "INVALID_CURSOR", "before"),
         ("runs(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("petitions(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("importJobs(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("lorebooks(before: $value) { totalCount }", "INVALID_CURSOR", "before"),
+        ("calendars(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("viewer { auditEvents(before: $value) { totalCount } }", "INVALID_CURSOR", "before"),
     ],
 )
@@ -188,7 +393,9 @@ async def test_a_question_that_holds_u0000_is_told_which_argument_to_mend(
         assert [each["extensions"] for each in result["errors"]] == [error["extensions"]]
 
 
-@pytest.mark.parametrize("field", ["character", "mirrorTree", "run", "treeNode"])
+@pytest.mark.parametrize(
+    "field", ["calendar", "character", "mirrorTree", "petition", "run", "treeNode"]
+)
 async def test_an_id_that_holds_u0000_names_nothing(caller: Caller, field: str) -> None:
     """Rule T47."""
     found = await caller.ask(f"query ($id: ID!) {{ {field}(id: $id) {{ id }} }}", {"id": "a\0b"})
@@ -261,6 +468,33 @@ async def closing(server: ServerProcess, frame: bytes | str) -> tuple[int, str]:
             await connection.recv()
     assert caught.value.rcvd is not None
     return caught.value.rcvd.code, caught.value.rcvd.reason
+
+
+NULLS = {
+    "EmbryoUpdateInput": {"embryoId": "embryo_1", "identity": {"name": None}},
+    "IdentityChangeInput": {"characterId": "soul_1", "identity": {"name": None}, "purpose": "x"},
+    "LorebookEntryUpdateInput": {"entryId": "lbe_1", "position": None},
+    "CalendarUpdateInput": {"calendarId": "cal_1", "isFavorite": None},
+}
+
+
+@pytest.mark.parametrize("kind", NULLS)
+async def test_null_for_what_can_only_be_left_out_is_refused(caller: Caller, kind: str) -> None:
+    """Rule T47."""
+    field = kind[0].lower() + kind.removesuffix("Input")[1:]
+    said = "null means nothing here: give a value, or leave the field out."
+    query = f"mutation ($input: {kind}!) {{ {field}(input: $input) {{ errors {{ code }} }} }}"
+    answer = await caller.post(query, {"input": NULLS[kind]})
+    (error,) = answer.body["errors"]
+    assert (error["message"], error["path"], error["extensions"]) == (
+        said,
+        [field],
+        {"code": "BAD_USER_INPUT"},
+    )
+    literal = re.sub(r'"(\w+)":', r"\1:", json.dumps(NULLS[kind]))
+    refused = await caller.post(f"mutation {{ {field}(input: {literal}) {{ errors {{ code }} }} }}")
+    assert (refused.status, refused.codes) == (422, ["GRAPHQL_VALIDATION_FAILED"])
+    assert refused.body["errors"][0]["message"] == said
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**53, 2**63, 2**64, 1.5, "1", True, [1]])
@@ -395,7 +629,7 @@ async def test_a_huge_text_that_is_to_be_kept_is_refused(
 async def test_a_place_that_is_no_place_is_told_so(
     caller: Caller, ledger: Ledger, untouched: dict[str, str], target: Any
 ) -> None:
-    """Rule T47. The one argument that is JSON."""
+    """Rule T47. Definitions of calendars are tried in test_calendars."""
     query = """
     mutation ($node: ID!, $target: JSON!) {
       nodeCite(input: { nodeId: $node, sourceId: $node, target: $target }) { errors { code path } }
@@ -409,8 +643,54 @@ async def test_a_place_that_is_no_place_is_told_so(
     assert await ledger.fingerprint() == untouched
 
 
-def test_no_argument_takes_a_date_and_one_takes_json() -> None:
-    """Rule T47. One that takes a date needs tests here: of extreme ones."""
+AUTHORIZE = """
+mutation ($voice: ID!, $until: DateTime) {
+  voiceAuthorizeClone(input: { voiceId: $voice, authorizationRef: "x", expiresAt: $until }) {
+    errors { code path }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        "2999-01-01T00:00:00",
+        "2999",
+        "0001-01-01T00:00:00+14:00",
+        "1999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59.999999Z",
+        "9999-12-31T23:59:59-00:01",
+    ],
+)
+async def test_a_time_that_cannot_be_meant_is_told_so(
+    caller: Caller, ledger: Ledger, untouched: dict[str, str], until: str
+) -> None:
+    """Rule T47. The one argument that is a time."""
+    given = {"voice": "voice_01M8PWHTKM1MYZF1MVN95MYA0B", "until": until}
+    payload = (await caller.ask(AUTHORIZE, given))["voiceAuthorizeClone"]
+    assert payload["errors"] == [{"code": "INVALID_TIME", "path": ["input", "expiresAt"]}]
+    assert await ledger.fingerprint() == untouched
+
+
+@pytest.mark.parametrize(
+    "until",
+    ["", "soon", "a\0b", "2999-02-30T00:00:00Z", "2999-01-01T00:00:60Z", "9999-12-31T24:00", 5],
+    ids=str,
+)
+async def test_a_time_that_is_none_is_refused_everywhere(caller: Caller, until: Any) -> None:
+    """Rule T47."""
+    given = {"voice": "voice_1", "until": until}
+    refused = await caller.post(AUTHORIZE, given)
+    assert (refused.status, refused.codes) == (422, ["BAD_USER_INPUT"])
+    async with caller.socket() as socket:
+        started = await socket.start(AUTHORIZE, given)
+        assert [each async for each in started] == []
+        assert codes({"errors": started.errors}) == ["BAD_USER_INPUT"]
+
+
+def test_these_arguments_take_times_and_json() -> None:
+    """Rule T47. Another one needs tests here: of extreme ones."""
     types = schema._schema.type_map.values()
     arguments = [
         argument
@@ -430,6 +710,15 @@ def test_no_argument_takes_a_date_and_one_takes_json() -> None:
         for named in (get_named_type(each.type) for each in (*arguments, *fields))
         if isinstance(named, GraphQLScalarType)
     }
-    assert scalars == {"Boolean", "ID", "Int", "JSON", "String", "Upload"}
-    takers = [each for each in fields if get_named_type(each.type).name == "JSON"]
-    assert len(takers) == 1
+    assert scalars == {"Boolean", "DateTime", "ID", "Int", "JSON", "Long", "String", "Upload"}
+    # In inputs a place and two definitions; as arguments a date and two origins.
+    for scalar, within, counted in (
+        ("DateTime", fields, 1),
+        ("DateTime", arguments, 0),
+        ("JSON", fields, 3),
+        ("JSON", arguments, 3),
+        ("Long", fields, 1),
+        ("Long", arguments, 1),
+    ):
+        takers = [each for each in within if get_named_type(each.type).name == scalar]
+        assert len(takers) == counted, scalar

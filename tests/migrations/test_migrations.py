@@ -3,10 +3,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib.util
+import json
 import re
 import shutil
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,8 @@ SELECT 'column', format('%s.%s %s null:%s default:%s', table_name, column_name, 
 FROM information_schema.columns WHERE table_schema = 'public'
 UNION ALL
 SELECT 'constraint', format('%s.%s %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
-FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
+FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+AND contype NOT IN ('n', 't')  -- of the columns; of triggers, which are among the programs
 UNION ALL
 SELECT 'index', indexdef FROM pg_indexes WHERE schemaname = 'public'
 """
@@ -130,6 +133,73 @@ async def test_runs_in_work_go_on_behind_the_numbers_that_were_reserved(empty: s
     await downgrade(empty, "001")
     reserved = "SELECT id, reserved_seq FROM runs ORDER BY id"
     assert [tuple(row) for row in await connection.fetch(reserved)] == after
+    await connection.close()
+
+
+async def test_texts_of_events_move_out_of_the_log_and_back(empty: str) -> None:
+    """Rule R18. Until 003 the texts stood in the append-only events themselves."""
+    await migrate(empty, "002")
+    connection = await asyncpg.connect(empty)
+    await connection.execute("SET session_replication_role = replica")
+    await connection.executemany(
+        "INSERT INTO runs (id, kind, status, requested_by_user_id, character_id, tree_id,"
+        " question_node_id, provider, seed, last_seq, started_at, ended_at) VALUES ($1,"
+        " 'foreground', 'failed', 'user_1', 'character_1', 'tree_1', 'treenode_1', 'demo', 1, 4,"
+        " $2, now())",
+        [("run_asked", datetime.now(UTC)), ("run_never", None)],
+    )
+    said = [
+        ("run_started", "{}"),
+        ("text_delta", '{"text": "Yes, \\"é\\".", "channel": "text", "target_id": "node_1"}'),
+        ("text_delta", '{"text": "", "channel": "reasoning", "target_id": "node_1"}'),
+        ("run_warning", '{"code": "TEST", "message": "Kept.", "text": "Kept, too."}'),
+        (
+            "run_finished",
+            '{"node_id": null, "error": {"code": "REFUSED", "message": "You said é."}}',
+        ),
+    ]
+    # What a provider says may quote private text, and so stands on the run alone.
+    await connection.execute("UPDATE runs SET error_message = 'You said é.'")
+    await connection.executemany(
+        "INSERT INTO run_events (run_id, seq, type, visibility, payload_json, at)"
+        " VALUES ('run_asked', $1, $2, 'public', $3, now())",
+        [(seq, kind, payload) for seq, (kind, payload) in enumerate(said, start=1)],
+    )
+    events = "SELECT * FROM run_events ORDER BY seq"
+    before = await connection.fetch(events)
+
+    await migrate(empty, "003")
+    texts = await connection.fetch("SELECT * FROM run_event_texts ORDER BY seq")
+    assert [tuple(row) for row in texts] == [("run_asked", 2, 'Yes, "é".'), ("run_asked", 3, "")]
+    after = await connection.fetch(events)
+    for old, new in zip(before, after, strict=True):
+        payload = json.loads(old["payload_json"])
+        if old["type"] == "text_delta":
+            del payload["text"]
+        if old["type"] == "run_finished":
+            del payload["error"]["message"]
+        assert json.loads(new["payload_json"]) == payload
+        assert {**old, "payload_json": ""} == {**new, "payload_json": ""}
+    runs = "SELECT id, attempts, texts_until_seq, context_json FROM runs ORDER BY id"
+    assert [tuple(row) for row in await connection.fetch(runs)] == [
+        ("run_asked", 1, None, None),
+        ("run_never", 0, None, None),
+    ]
+    # The log refuses every change again.
+    await connection.execute("SET session_replication_role = DEFAULT")
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await connection.execute("UPDATE run_events SET seq = seq")
+    assert refused.value.sqlstate == "MG001"
+
+    await connection.execute("DELETE FROM run_event_texts WHERE seq = 2")
+    await downgrade(empty, "002")
+    back = await connection.fetch(events)
+    expected = [json.loads(row["payload_json"]) for row in before]
+    expected[1]["text"] = ""  # what is erased does not come back
+    assert [json.loads(row["payload_json"]) for row in back] == expected
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await connection.execute("DELETE FROM run_events")
+    assert refused.value.sqlstate == "MG001"
     await connection.close()
 
 

@@ -83,3 +83,24 @@ async def test_a_batch_that_nobody_waits_for_any_more_is_cancelled() -> None:
     async with asyncio.timeout(5):
         await batch.cancelled.wait()
     assert batch.calls == [["one", "three"]]
+
+
+async def test_arguments_that_are_lists_or_objects_keep_questions_apart() -> None:
+    calls: list[tuple[list[str], Any]] = []
+
+    async def scores_of_words(context: Any, words: Sequence[str], *, by: Any) -> list[int]:
+        calls.append((list(words), by))
+        return [len(each) for each in words]
+
+    batcher = Batcher(None)
+    asked = [
+        batcher.load(scores_of_words, word, {"by": by})
+        for word, by in (("a", [1]), ("bc", [1]), ("a", [2]), ("a", {"x": [1]}), ("a", [True]))
+    ]
+    assert await asyncio.gather(*asked) == [1, 2, 1, 1, 1]
+    assert calls == [
+        (["a", "bc"], [1]),
+        (["a"], [2]),
+        (["a"], {"x": [1]}),
+        (["a"], [True]),
+    ]

@@ -8,14 +8,15 @@ import pytest
 
 from db.engine import Database
 from db.settings import Settings
-from db.tables import Character, MirrorTree
+from db.tables import MirrorTree
 from resolvers.context import AlreadyDone, Context, Engine
 from resolvers.nodes import earlier_payload
 from services.hub import Hub
 from services.providers import ProviderSettings, make_provider
+from services.rehearsing import Rehearsals
 from services.runs import RunWorker
 from tests.conftest import People
-from tests.factories import make_character, make_tree
+from tests.factories import make_tree
 
 
 @pytest.fixture
@@ -23,7 +24,8 @@ async def context(database: Database, people: People) -> AsyncIterator[Context]:
     hub = Hub()
     provider = make_provider(ProviderSettings("demo"))
     worker = RunWorker(database, hub, provider, holder="test", lease_seconds=10, concurrent_runs=1)
-    yield Context(Engine(Settings(), database, hub, worker), people.owner)
+    rehearsals = Rehearsals(database, provider, most=1, budget=8_192)
+    yield Context(Engine(Settings(), database, hub, worker, rehearsals), people.owner)
     await provider.close()
 
 
@@ -85,18 +87,18 @@ async def test_what_was_loaded_does_not_outlive_a_commit(
     context: Context, database: Database, people: People
 ) -> None:
     async with database.writing() as writing:
-        character = await make_character(writing, people.owner, "Before")
+        tree = await make_tree(writing, people.owner, topic="Before")
 
-    async def name() -> str:
-        (row,) = await context.many(Character, [character.id])
+    async def topic() -> str:
+        (row,) = await context.many(MirrorTree, [tree.id])
         assert row is not None
-        return row.name
+        return row.topic
 
-    assert await name() == "Before"
+    assert await topic() == "Before"
     async with context.writing() as change:
-        await change.writing._connection.execute("UPDATE characters SET name = 'After'")
-        assert await name() == "Before"
-    assert await name() == "After"
+        await change.writing._connection.execute("UPDATE mirror_trees SET topic = 'After'")
+        assert await topic() == "Before"
+    assert await topic() == "After"
 
 
 async def test_links_are_followed_in_order_with_gaps(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from enum import StrEnum
 from importlib.metadata import version
 from typing import Any, NewType
 
@@ -15,6 +16,7 @@ import pytest
 import strawberry
 from graphql import (
     ExecutionResult,
+    GraphQLEnumType,
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
@@ -28,9 +30,10 @@ from graphql import (
 )
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext, validate_document
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 
 from schema.root import schema as served_schema
-from schema.wire.documents import _TOO_MANY_TOKENS, RULES, FrugalOverlapRule
+from schema.wire.documents import _TOO_MANY_TOKENS, RULES, FrugalOverlapRule, NoNullRule
 from tests.conftest import ROOT
 
 
@@ -219,10 +222,11 @@ def test_our_rules_are_those_that_strawberry_applies(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("strawberry.schema.schema.validate", note)
     validate_document(schema._schema, parse("{ echo }"), tuple(specified_rules))
-    ours = [
-        OverlappingFieldsCanBeMergedRule if each is FrugalOverlapRule else each for each in RULES
-    ]
-    assert applied == [tuple(ours)]
+    replaced = {
+        FrugalOverlapRule: OverlappingFieldsCanBeMergedRule,
+        NoNullRule: MaybeNullValidationRule,
+    }
+    assert applied == [tuple(replaced.get(each, each) for each in RULES)]
 
 
 def test_the_pinned_versions_are_the_installed_ones() -> None:
@@ -234,3 +238,20 @@ def test_the_pinned_versions_are_the_installed_ones() -> None:
         locked = ROOT.joinpath(lock).read_text(encoding="utf-8")
         for name, pin in pins.items():
             assert re.search(rf"^{re.escape(name)}=={re.escape(pin)}\b", locked, re.MULTILINE)
+
+
+def test_every_enum_of_an_input_arrives_as_a_member_though_the_schema_is_sorted() -> None:
+    """schema/base.py: enum. Services tell members apart by `is`."""
+    enums = {
+        name: each
+        for name, each in served_schema._schema.type_map.items()
+        if isinstance(each, GraphQLEnumType) and not name.startswith("__")
+    }
+    assert "PetitionDecision" in enums
+    for each in enums.values():
+        for name in each.values:
+            arrived = each.parse_value(name)
+            assert isinstance(arrived, StrEnum), f"{each.name}.{name}"
+            assert arrived.name == name
+            # Rows have the text, services the member: both leave by the same name.
+            assert each.serialize(arrived.value) == each.serialize(arrived) == name

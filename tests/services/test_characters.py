@@ -9,10 +9,10 @@ import pytest
 from db.engine import Database
 from db.enums import CharacterStatus, EmbryoStatus, Origin
 from db.paging import PageRequest
+from db.reading import Writing
 from db.tables import EmbryoDraft, RuntimeSeat
-from services import characters, demo
-from services.access import find_row
-from services.cards import read_card
+from services import characters, demo, transfers
+from services.access import Viewer, find_row
 from services.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.conftest import People
 from tests.factories import ALL_POINTS, make_character
@@ -32,12 +32,17 @@ CARD = {
 }
 
 
+async def import_card(writing: Writing, viewer: Viewer) -> EmbryoDraft:
+    card = transfers.read_card(json.dumps(CARD).encode())
+    _, embryo = await transfers.import_card(writing, viewer, card, file_name="rook.json")
+    return embryo
+
+
 async def test_a_card_becomes_a_draft_that_keeps_its_source(
     database: Database, people: People
 ) -> None:
     async with database.writing() as writing:
-        card = read_card(json.dumps(CARD).encode())
-        embryo = await characters.import_card(writing, people.owner, card)
+        embryo = await import_card(writing, people.owner)
     async with database.reading() as reading:
         found = await find_row(reading, people.owner, EmbryoDraft, embryo.id)
     assert found is not None
@@ -53,8 +58,7 @@ async def test_activation_issues_character_custodian_and_seat(
 ) -> None:
     """Rule C1."""
     async with database.writing() as writing:
-        card = read_card(json.dumps(CARD).encode())
-        embryo = await characters.import_card(writing, people.owner, card)
+        embryo = await import_card(writing, people.owner)
         character = await characters.activate_embryo(writing, people.owner, embryo.id, ALL_POINTS)
         seats = await characters.seats_of_characters(writing, people.owner, [character.id])
         issued = await find_row(writing, people.owner, EmbryoDraft, embryo.id)
