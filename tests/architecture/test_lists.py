@@ -130,7 +130,8 @@ def test_every_other_list_has_a_bound() -> None:
 
 def test_the_bounds_within_values_are_these() -> None:
     """Held by tests of the services:
-    test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning and test_prompting.
+    test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning and
+    test_prompting.
     """
     assert BOUNDED_VALUES == {
         "Calendar.tiers": 12,
