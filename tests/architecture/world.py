@@ -1,8 +1,8 @@
 """A database in which every type has enough rows to be somebody's parents, and eyes on its
 statements.
 
-A new table joins in `_live`, which is called MOST times; a new type that is no table's row joins
-in OTHER_PARENTS.
+A new table joins in `make_one_of_each`, which is called MOST times; a new type that is no table's
+row joins in OTHER_PARENTS.
 """
 
 from __future__ import annotations
@@ -155,11 +155,11 @@ async def build_world(database: Database) -> World:
         owner = Viewer((await accounts.ensure_user(writing, "owner of a world")).id)
         stranger = Viewer((await accounts.ensure_user(writing, "stranger to it")).id)
         for number in range(MOST):
-            await _live(writing, owner, number)
+            await make_one_of_each(writing, owner, number)
     return World(database, owner, stranger)
 
 
-async def _live(writing: Writing, owner: Viewer, number: int) -> None:
+async def make_one_of_each(writing: Writing, owner: Viewer, number: int) -> None:
     """One of each thing, each of them told apart from those of other calls."""
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
     await calendars.clone_calendar(writing, owner, "stardate")
