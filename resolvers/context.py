@@ -62,6 +62,11 @@ class Context:
     def __post_init__(self) -> None:
         self.batcher = Batcher(self)
 
+    @property
+    def audience(self) -> Viewer:
+        """Who may see the same: what an event shows depends on the viewer alone."""
+        return self.viewer
+
     def renewed(self) -> Context:
         """The same caller with fresh loaders: for each operation and each event."""
         renewed = copy.copy(self)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+import orjson
 import strawberry
 import structlog
 from graphql import ExecutionResult, GraphQLError, OperationType
-from graphql.execution import create_source_event_stream, map_source_to_response_event
+from graphql.execution import create_source_event_stream
 from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
@@ -33,6 +34,7 @@ from schema.wire.errors import (
 from schema.wire.limits import Limits
 from schema.wire.metrics import Metrics
 from schema.wire.requests import OperationRequest
+from schema.wire.sharing import SharedEvents
 from schema.wire.tracing import TracingExecutor, is_tracing, mark, operation_span
 from services.errors import DomainError, Unavailable
 
@@ -46,6 +48,11 @@ class OperationContext(Protocol):
     """What this layer needs of an operation's context."""
 
     request_id: str
+
+    @property
+    def audience(self) -> Hashable:
+        """Equal for those who may see the same."""
+        ...
 
     def renewed(self) -> Self:
         """The same caller with fresh loaders."""
@@ -119,6 +126,7 @@ class Operations:
         self.metrics = metrics
         self._schema = schema._schema
         self._hides_suggestions = not suggestions
+        self._shared = SharedEvents()
         self._executor_class = (
             TracingExecutor if is_tracing() else StrawberryGraphQLCoreExecutionContext
         )
@@ -168,19 +176,15 @@ class Operations:
         with self._observed(prepared, context) as observed:
             executor = self._executor(prepared, context)
             source = await self._source(executor, context)
-
-            def execute_event(event: Any) -> Any:
-                # An event reads anew: what loaders have seen for an earlier one is stale.
-                event.context_value = context.renewed()
-                # Which fields are asked for is remembered by the list that asks, a new one for each
-                # event: shared by all events, as it comes, it grew for as long as the stream.
-                event._relevant_sub_fields = {}
-                return self._event(event)
-
-            responses = map_source_to_response_event(executor, source, execute_event)
+            request = prepared.request
+            variables = orjson.dumps(request.variables, option=orjson.OPT_SORT_KEYS)
+            key = (prepared.document.id, request.operation_name, variables, context.audience)
             try:
-                async with aclosing(responses):
-                    async for result in responses:
+                async with aclosing(source):
+                    async for event in source:
+                        result = self._shared.ready(key, event)
+                        if result is None:
+                            result = await self._event(executor, context, key, event)
                         if result.errors:
                             observed.outcome = "partial"
                         yield _response(result, context)
@@ -203,19 +207,30 @@ class Operations:
             raise RequestError(422, presentable(source.errors or [], context.request_id))
         return source
 
-    async def _event(self, executor: Any) -> ExecutionResult:
+    async def _event(
+        self, executor: Any, context: OperationContext, key: Hashable, event: Any
+    ) -> ExecutionResult:
+        async def execute() -> ExecutionResult:
+            own = executor.build_per_event_executor(event)
+            # An event reads anew: what loaders have seen for an earlier one is stale.
+            own.context_value = context.renewed()
+            # Which fields are asked for is remembered by the list that asks, a new one for each
+            # event: shared by all events, as it comes, it grew for as long as the stream.
+            own._relevant_sub_fields = {}
+            result = own.execute_operation(False)
+            if own.is_awaitable(result):
+                result = await result
+            return result  # type: ignore[no-any-return]
+
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.limits.seconds):
-                result = executor.execute_operation(False)
-                if executor.is_awaitable(result):
-                    result = await result
+                return await self._shared.result(key, event, execute)
         except TimeoutError:
             # The stream ends with it: going on would leave a gap that nobody is told of.
             raise Unavailable(_said_of_time(self.limits), "OPERATION_TIMEOUT") from None
         finally:
             self.metrics.seconds.labels("subscription").observe(time.perf_counter() - began)
-        return result  # type: ignore[no-any-return]
 
     def _executor(self, prepared: Prepared, context: OperationContext) -> Any:
         """An executor that has coerced the variables; raises RequestError."""

@@ -37,7 +37,7 @@ class Metrics:
         )
         self.seconds = Histogram(
             "mirrorgraph_operation_seconds",
-            "How long operations took; of subscriptions each event by itself.",
+            "How long operations took; of subscriptions each event that was executed.",
             ["kind"],
             buckets=_SECONDS,
             registry=self.registry,

@@ -140,6 +140,13 @@ class LiveLog:
             Event(self.run_id, self.last_seq + 1, now, type, Visibility.PUBLIC, payload, text)
         )
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the end of the run is stored."""
+        return self._stored > 0 and (
+            self._events[self._stored - 1].type is RunEventType.RUN_FINISHED
+        )
+
     def covers(self, seq: int) -> bool:
         """Whether everything stored behind `seq` is in this log."""
         return seq >= self._start

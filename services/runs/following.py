@@ -56,7 +56,7 @@ async def _behind(
 ) -> tuple[Sequence[Event], bool]:
     log = worker.live_log(run_id)
     if log is not None and log.covers(seq):
-        return log.after(seq), False
+        return log.after(seq), log.is_whole
     async with database.reading() as reading:
         # The run first: when it has ended by now, the events read next are all there will be.
         run = await require_row(reading, viewer, Run, run_id, "runId")

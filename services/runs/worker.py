@@ -36,6 +36,9 @@ from services.text import storable
 FLUSH_SECONDS = 0.02
 # How many events of a run may wait to be stored; a provider that is further ahead waits.
 MAX_WAITING = 256
+# How long the log of a run that has ended is kept for those who are not through with it: many who
+# follow one run would else all read the rest from the database, each for themselves.
+LINGER_SECONDS = 10.0
 # How long the end of a run is offered to a database that does not take it, and its beginning asked
 # for. Without its end the run is left to its lease; whoever recovers it keeps what was stored.
 SETTLE_SECONDS = 10.0
@@ -103,6 +106,8 @@ class RunWorker:
         self._concurrent_runs = concurrent_runs
         self._asking = asking
         self._logs: dict[str, LiveLog] = {}
+        # Those of runs that have just ended.
+        self._ended_logs: dict[str, LiveLog] = {}
         self._stops: dict[str, asyncio.Future[Stop]] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
@@ -113,8 +118,8 @@ class RunWorker:
         return len(self._work)
 
     def live_log(self, run_id: str) -> LiveLog | None:
-        """The log of a run that this process works on."""
-        return self._logs.get(run_id)
+        """The log of a run that this process works on, or did until a moment ago."""
+        return self._logs.get(run_id) or self._ended_logs.get(run_id)
 
     async def start(self, *, is_only_server: bool) -> None:
         """Recover what an earlier server left, then begin to take up runs.
@@ -232,7 +237,11 @@ class RunWorker:
             watcher.cancel()
             cancellation.close()
             del self._logs[run.id], self._stops[run.id]
-            # Whoever followed the log in memory goes on from the database.
+            if log.is_whole:
+                self._ended_logs[run.id] = log
+                loop = asyncio.get_running_loop()
+                loop.call_later(LINGER_SECONDS, self._ended_logs.pop, run.id)
+            # Whoever followed a log that another server goes on with reads on from the database.
             self._hub.publish(topic_of(run.id))
 
     async def _watch_for_cancel(self, run_id: str, cancellation: Subscription) -> None:

@@ -75,6 +75,10 @@ class ProbeContext:
     async def _break(self, keys: list[int]) -> list[int]:
         raise RuntimeError("MARKER of what must never leave the server")
 
+    @property
+    def audience(self) -> str:
+        return self.name
+
     def renewed(self) -> ProbeContext:
         return ProbeContext(
             self.probe, self.name, self.request_id, self.idempotency_key, self.request_hash

@@ -13,7 +13,7 @@ from db.enums import RunEventType, TextChannel, Visibility
 from db.tables import Run
 from services.access import Viewer
 from services.providers import TextPart
-from services.runs import Event, following, texts_until
+from services.runs import Event, following, texts_until, worker
 from services.runs import records as service
 from tests.conftest import People
 from tests.services.runs.servers import (
@@ -126,3 +126,23 @@ async def test_events_stored_together_are_all_delivered(
             assert got == whole[after:]
             assert numbers_of(got) == list(range(after + 1, 11))
             await stream.aclose()
+
+
+async def test_who_is_late_reads_the_log_of_a_run_that_has_just_ended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule R9. The very events, so that many who follow alike can share what is made of them; and
+    the same from the database once the log is gone.
+    """
+    monkeypatch.setattr(worker, "LINGER_SECONDS", 0.2)
+    async with a_server(bench.dsn, ScriptedProvider(TextPart("text", "Yes."), STOP)) as server:
+        run = await bench.ask()
+        first = await server.events(bench.viewer, run)
+        log = server.worker.live_log(run.id)
+        assert log is not None
+        assert log.is_whole
+        late = await server.events(bench.viewer, run)
+        assert [id(each) for each in late] == [id(each) for each in first]
+        assert await server.events(bench.viewer, run, first[-1].seq) == []
+        await until(lambda: server.worker.live_log(run.id) is None)
+        assert await server.events(bench.viewer, run) == first

@@ -173,7 +173,11 @@ async def test_a_stream_whose_texts_are_erased_meanwhile_ends_with_that(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule R20. It does not go on with holes."""
-    async with a_server(bench.dsn) as server:
+    async with (
+        a_server(bench.dsn),
+        # One that has no log of the run in memory.
+        a_server(bench.dsn, holder="server_b", works=False) as server,
+    ):
         (run,) = await bench.ended(await bench.ask())
         read = following.events_after
 
