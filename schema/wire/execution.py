@@ -158,6 +158,8 @@ class Operations:
                 raise self._too_slow() from None
             finally:
                 self.metrics.seconds.labels(prepared.kind).observe(time.perf_counter() - began)
+                if prepared.kind == "mutation":
+                    self._shared.forget()  # whoever changed something sees it from now on
             if result.errors:
                 observed.outcome = "partial" if result.data is not None else "failed"
             return _response(result, context)

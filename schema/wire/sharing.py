@@ -68,6 +68,10 @@ class SharedEvents:
             kept.result.set_result(shared)
         return result
 
+    def forget(self) -> None:
+        """Something has changed: what comes from now on is executed anew."""
+        self._kept.clear()
+
     def _find(self, key: Hashable, event: Any) -> _Kept | None:
         kept = self._kept.get((key, id(event)))
         is_fresh = kept and asyncio.get_running_loop().time() < kept.since + SHARED_SECONDS

@@ -36,7 +36,12 @@ async def follow_run(
         seq = after
         yield StreamOpening(run_id, seq, datetime.now(UTC))
         while True:
-            events, is_over = await _behind(database, worker, viewer, run_id, seq)
+            # Held until all of it is through, though the run may have ended.
+            log = worker.live_log(run_id)
+            if log is not None and log.covers(seq):
+                events, is_over = log.after(seq), log.is_whole
+            else:
+                events, is_over = await _stored_behind(database, viewer, run_id, seq)
             for event in events:
                 seq = event.seq
                 if event.visibility is not Visibility.INTERNAL:
@@ -51,12 +56,9 @@ async def follow_run(
         subscription.close()
 
 
-async def _behind(
-    database: Database, worker: RunWorker, viewer: Viewer, run_id: str, seq: int
+async def _stored_behind(
+    database: Database, viewer: Viewer, run_id: str, seq: int
 ) -> tuple[Sequence[Event], bool]:
-    log = worker.live_log(run_id)
-    if log is not None and log.covers(seq):
-        return log.after(seq), log.is_whole
     async with database.reading() as reading:
         # The run first: when it has ended by now, the events read next are all there will be.
         run = await require_row(reading, viewer, Run, run_id, "runId")

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -36,9 +37,6 @@ from services.text import storable
 FLUSH_SECONDS = 0.02
 # How many events of a run may wait to be stored; a provider that is further ahead waits.
 MAX_WAITING = 256
-# How long the log of a run that has ended is kept for those who are not through with it: many who
-# follow one run would else all read the rest from the database, each for themselves.
-LINGER_SECONDS = 10.0
 # How long the end of a run is offered to a database that does not take it, and its beginning asked
 # for. Without its end the run is left to its lease; whoever recovers it keeps what was stored.
 SETTLE_SECONDS = 10.0
@@ -106,8 +104,9 @@ class RunWorker:
         self._concurrent_runs = concurrent_runs
         self._asking = asking
         self._logs: dict[str, LiveLog] = {}
-        # Those of runs that have just ended.
-        self._ended_logs: dict[str, LiveLog] = {}
+        # Of runs that have ended, for as long as somebody who follows one is not through with it:
+        # many who are would else all read the rest from the database, each for themselves.
+        self._ended_logs: WeakValueDictionary[str, LiveLog] = WeakValueDictionary()
         self._stops: dict[str, asyncio.Future[Stop]] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
@@ -118,7 +117,9 @@ class RunWorker:
         return len(self._work)
 
     def live_log(self, run_id: str) -> LiveLog | None:
-        """The log of a run that this process works on, or did until a moment ago."""
+        """The log of a run that this process works on, or of one that it has ended, while somebody
+        holds that still.
+        """
         return self._logs.get(run_id) or self._ended_logs.get(run_id)
 
     async def start(self, *, is_only_server: bool) -> None:
@@ -239,8 +240,6 @@ class RunWorker:
             del self._logs[run.id], self._stops[run.id]
             if log.is_whole:
                 self._ended_logs[run.id] = log
-                loop = asyncio.get_running_loop()
-                loop.call_later(LINGER_SECONDS, self._ended_logs.pop, run.id)
             # Whoever followed a log that another server goes on with reads on from the database.
             self._hub.publish(topic_of(run.id))
 

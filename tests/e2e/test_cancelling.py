@@ -230,7 +230,7 @@ async def test_statements_end_with_whoever_wanted_them(
     """Rules T5, T17, T52."""
     work = WORK[name]
     before = await ledger.fingerprint()
-    asked = work.query % run.run if work.is_streamed else work.query
+    asked = await _documents(caller, work, run)
     async with locked(ledger, work.table) as lock:
         clients = await _ask_many(caller.server, transport, asked)
         await lock.holds_up(work.connections)
@@ -249,15 +249,30 @@ async def test_statements_end_with_whoever_wanted_them(
     await _comes_to_rest(caller, idle)
 
 
-async def _ask_many(server: ServerProcess, transport: type[Client], query: str) -> list[Client]:
+async def _documents(caller: Caller, work: Work, run: Begun) -> list[str]:
+    """What each of many clients asks; the server knows the documents already.
+
+    Of streams each has a document of its own: those who ask alike share what is executed.
+    """
+    if not work.is_streamed:
+        return [work.query] * MANY
+    documents = [f"{work.query % run.run} # {number}" for number in range(MANY)]
+    for each in documents:
+        assert (await caller.post(each)).codes == ["STREAM_REQUIRED"]
+    return documents
+
+
+async def _ask_many(
+    server: ServerProcess, transport: type[Client], queries: list[str]
+) -> list[Client]:
     if issubclass(transport, ByOneStream | BySocket):
         client = transport(server.address)
-        for number in range(MANY):
-            await client.begin(query, id=str(number))
+        for number, each in enumerate(queries):
+            await client.begin(each, id=str(number))
         return [client]
     clients = [transport(server.address) for _ in range(MANY)]
-    for each in clients:
-        await each.begin(query)
+    for client, each in zip(clients, queries, strict=True):
+        await client.begin(each)
     return clients
 
 

@@ -114,6 +114,21 @@ async def test_what_is_old_is_executed_anew(monkeypatch: pytest.MonkeyPatch) -> 
     assert execute.count == 2
 
 
+async def test_what_was_found_before_a_change_is_found_anew() -> None:
+    shared, execute, event = SharedEvents(), Executions(), Event()
+    execute.gate.clear()
+    early = asyncio.create_task(shared.result("Ada", event, execute))
+    await asyncio.sleep(0)
+    shared.forget()
+    late = asyncio.create_task(shared.result("Ada", event, execute))
+    await asyncio.sleep(0)
+    execute.gate.set()
+    assert await early is not await late
+    assert shared.ready("Ada", event) is await late
+    shared.forget()
+    assert shared.ready("Ada", event) is None
+
+
 async def test_so_many_are_kept_and_no_more() -> None:
     shared, execute = SharedEvents(), Executions()
     events = [Event() for _ in range(SHARED_EVENTS + 1)]
