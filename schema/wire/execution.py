@@ -177,10 +177,8 @@ class Operations:
             return
         with self._observed(prepared, context) as observed:
             executor = self._executor(prepared, context)
+            key = _sharing_key(prepared, context)
             source = await self._source(executor, context)
-            request = prepared.request
-            variables = orjson.dumps(request.variables, option=orjson.OPT_SORT_KEYS)
-            key = (prepared.document.id, request.operation_name, variables, context.audience)
             try:
                 async with aclosing(source):
                     async for event in source:
@@ -298,6 +296,16 @@ class Operations:
 
     def _too_slow(self) -> RequestError:
         return request_error(503, "OPERATION_TIMEOUT", _said_of_time(self.limits))
+
+
+def _sharing_key(prepared: Prepared, context: OperationContext) -> Hashable:
+    """Equal for streams that ask alike: whose results of an event may be shared."""
+    request = prepared.request
+    try:
+        variables: Hashable = orjson.dumps(request.variables, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        variables = object()  # files, or values nested too deep to write: equal to no others
+    return prepared.document.id, request.operation_name, variables, context.audience
 
 
 def _outcome_of(error: BaseException) -> str:

@@ -135,6 +135,19 @@ async def test_streams_are_for_those_who_want_them(
         assert exchange.headers["content-type"] == f"{media}; charset=utf-8"
 
 
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else "x"
+
+
+async def test_variables_that_are_hard_to_compare_do_a_stream_no_harm(wire: Wire) -> None:
+    """Deeper than what writes them as JSON would go; nobody asked for the variable."""
+    async with asking(wire, COUNT, variables={"other": nested(400)}) as exchange:
+        results = [b'{"data":{"count":1}}', b'{"data":{"count":2}}']
+        assert await exchange.rest() == b"".join([COMMENT, *map(next_, results), COMPLETE])
+    await until(lambda: wire.probe.live == 0)
+    assert wire.probe.cleaned == wire.probe.opened
+
+
 ERRORS: dict[str, tuple[dict[str, Any], list[Json]]] = {
     "a syntax error": (
         {"query": "{ hello"},
