@@ -15,6 +15,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Integer,
     LargeBinary,
@@ -42,6 +43,20 @@ class Table(SQLModel):
     )
 
 
+class BranchRow(Table):
+    """Base of the tables whose rows belong to a branch. A fork copies them with their ids, so the
+    two halves of the key together name a row.
+    """
+
+    branch_id: str
+    row_id: str
+
+    @property
+    def id(self) -> str:
+        """The name of the row outside: unique among all branches."""
+        return f"{self.branch_id}:{self.row_id}"
+
+
 def id_column() -> Any:
     """The primary key, filled by `db.ids.new_id` when a row is inserted."""
     return Field(sa_column=Column(String, primary_key=True))
@@ -53,6 +68,28 @@ def reference(
     """A foreign key to `table.column`, indexed by the table that declares it."""
     key = ForeignKey(target, ondelete=on_delete)
     return Field(sa_column=Column(String, key, nullable=nullable, unique=unique))
+
+
+def branch_column() -> Any:
+    """The branch a row belongs to: the first half of its key."""
+    return Field(sa_column=Column("branch_id", String, ForeignKey("branches.id"), primary_key=True))
+
+
+def row_id_column() -> Any:
+    """A row's own id: the second half of its key, the same in every branch that was forked."""
+    return Field(sa_column=Column("id", String, primary_key=True))
+
+
+def number_column() -> Any:
+    """The second half of a key that counts within a branch."""
+    return Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+
+
+def link_column(*, nullable: bool = False) -> Any:
+    """The id of a row of the same branch, without a foreign key: a reversal may bring the two ends
+    of a link back in either order, and readers bear with an end that is gone.
+    """
+    return Field(sa_column=Column(String, nullable=nullable))
 
 
 def text_column(*, nullable: bool = False, default: str | None = None) -> Any:
@@ -97,6 +134,17 @@ def boolean_column(*, default: bool) -> Any:
 def json_column(name: str, *, nullable: bool = False) -> Any:
     """Free-form JSON under its database name; decoded to plain Python values."""
     return Field(sa_column=Column(name, JSONB, nullable=nullable))
+
+
+def json_object_column(name: str) -> Any:
+    """A JSON object under its database name; empty unless given."""
+    return Field(sa_column=Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb")))
+
+
+def double_column(*, default: float | None = None, nullable: bool = False) -> Any:
+    """A number with a fraction."""
+    value = None if default is None else text(str(default))
+    return Field(sa_column=Column(Double, nullable=nullable, server_default=value))
 
 
 def json_list_column(name: str) -> Any:

@@ -41,6 +41,11 @@ class ParsedId:
     row_id: str
     branch_id: str | None = None
 
+    @property
+    def id(self) -> str:
+        """The id in full, as it was sent."""
+        return self.row_id if self.branch_id is None else f"{self.branch_id}:{self.row_id}"
+
 
 class MalformedId(ValueError):
     """The text is no id of this server; the message says what is wrong."""

@@ -7,6 +7,7 @@ ascending, first in descending order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
@@ -148,6 +149,9 @@ class Page(Generic[TableRow]):
     has_next_page: bool
     has_previous_page: bool
     signer: CursorSigner = field(repr=False)
+    # Of a list that is at hand as a whole: how many rows it has, and of which moment it is.
+    total: int | None = None
+    resolved_at: Any = None
 
     def cursor_of(self, row: TableRow) -> str:
         """The cursor that points at a row of this page."""
@@ -173,8 +177,11 @@ class Page(Generic[TableRow]):
 class PagedList(Generic[TableRow]):
     """A list that can be read in pages: which rows, in which order, below which parent.
 
-    `parent` is the column that names the parent, or None for a root list. `where` may use
-    parameters, whose values are passed to `pages` and `counts`. The last sort key must be unique.
+    `parent` is the column that names the parent, or None for a root list. Where parents belong to
+    branches, `within` is the column of the branch, and parents are named by both halves of their
+    keys. `parent_of` reads the parent's id off a row where `parent` is no attribute. `where` may
+    use parameters, whose values are passed to `pages` and `counts`. The last sort key must be
+    unique, within a branch where `within` is given.
     """
 
     def __init__(
@@ -184,12 +191,16 @@ class PagedList(Generic[TableRow]):
         *,
         sort: Sequence[SortKey],
         parent: Any | None = None,
+        within: Any | None = None,
+        parent_of: Callable[[TableRow], str | None] | None = None,
         where: Callable[[], ColumnElement[bool]] = true,
     ) -> None:
         self.name = name
         self.table = table
         self.sort = tuple(sort)
         self.parent = parent
+        self._within = within
+        self._parent_of = parent_of
         self._where = where
         # Part of every cursor's signature: one made for another order is refused, also one from
         # before an update that changed the order of this list.
@@ -217,15 +228,13 @@ class PagedList(Generic[TableRow]):
             for index, value in enumerate(bounds or ()):
                 parameters[f"{side}_{index}"] = value
         if self.parent is not None:
-            parameters["page_parents" if len(distinct) > 1 else "page_parent"] = (
-                distinct if len(distinct) > 1 else distinct[0]
-            )
+            parameters.update(self._parent_parameters(distinct, is_many=len(distinct) > 1))
         rows = await reading.all(statement, **parameters)
         if self.parent is None:
             return [self._page(reading, None, rows, request, size, values)]
         by_parent: dict[str, list[TableRow]] = {each: [] for each in distinct}
         for row in rows:
-            by_parent[getattr(row, self.parent.key)].append(row)
+            by_parent[self.parent_id_of(row)].append(row)
         return [
             self._page(reading, each, by_parent[each], request, size, values) for each in parent_ids
         ]
@@ -242,11 +251,80 @@ class PagedList(Generic[TableRow]):
         if self.parent is None:
             total = await reading.value(self._count_statement(), **values)
             return [total for _ in parent_ids]
+        distinct = list(dict.fromkeys(each for each in parent_ids if each is not None))
         rows: list[Any] = await reading.all(
-            self._count_statement(), page_parents=list(dict.fromkeys(parent_ids)), **values
+            self._count_statement(), **self._parent_parameters(distinct, is_many=True), **values
         )
-        totals = {row.parent: row.total for row in rows}
-        return [totals.get(each, 0) for each in parent_ids]
+        totals = {
+            row.parent if self._within is None else f"{row.within}:{row.parent}": row.total
+            for row in rows
+        }
+        return [totals.get(each, 0) if each is not None else 0 for each in parent_ids]
+
+    def parent_id_of(self, row: TableRow) -> str:
+        """The parent of a row, as it is named in `pages`."""
+        assert self.parent is not None
+        own = self._parent_of(row) if self._parent_of else getattr(row, self.parent.key)
+        return f"{row.branch_id}:{own}" if self._within is not None else str(own)  # type: ignore[attr-defined]
+
+    def _parent_parameters(self, parent_ids: list[str], *, is_many: bool) -> dict[str, Any]:
+        if self._within is None:
+            return {"page_parents": parent_ids} if is_many else {"page_parent": parent_ids[0]}
+        pairs = [each.partition(":") for each in parent_ids]
+        if not is_many:
+            branch_id, _, own_id = pairs[0]
+            return {"page_branch": branch_id, "page_parent": own_id}
+        return {
+            "page_branches": [branch_id for branch_id, _, _ in pairs],
+            "page_parents": [own_id for _, _, own_id in pairs],
+        }
+
+    def page_of(
+        self,
+        reading: Reading,
+        rows: Sequence[TableRow],
+        request: PageRequest,
+        *,
+        parent_id: str | None,
+        resolved_at: Any,
+    ) -> Page[TableRow]:
+        """A page of a list of which all rows are at hand: those of a past moment.
+
+        The same order and cursors as those of `pages`. Raises BadPageRequest.
+        """
+        size = request.size
+        ordered = sorted(rows, key=self._place_of)
+        after = self._read_cursor(reading, "after", request.after)
+        before = self._read_cursor(reading, "before", request.before)
+        between = [
+            row
+            for row in ordered
+            if (after is None or self._place_of(row) > self._place(after))
+            and (before is None or self._place_of(row) < self._place(before))
+        ]
+        nodes = between[max(len(between) - size, 0) :] if request.is_backward else between[:size]
+        has_more = len(between) > size
+        return Page(
+            self,
+            parent_id,
+            (),
+            nodes,
+            request.before is not None if request.is_backward else has_more,
+            has_more if request.is_backward else request.after is not None,
+            reading.cursors,
+            len(ordered),
+            resolved_at,
+        )
+
+    def _place_of(self, row: TableRow) -> list[Any]:
+        return self._place([getattr(row, key.name) for key in self.sort])
+
+    def _place(self, values: Sequence[Any]) -> list[Any]:
+        """What sorts as the database sorts: null last, or first where the order is descending."""
+        return [
+            _Descending((value is None, value)) if key.is_descending else (value is None, value)
+            for key, value in zip(self.sort, values, strict=True)
+        ]
 
     def write_cursor(self, signer: CursorSigner, row: TableRow) -> str:
         """The cursor that points at a row of this list."""
@@ -305,17 +383,14 @@ class PagedList(Generic[TableRow]):
                 rows = self._for_each_parent(rows, is_backward)
             elif self.parent is not None:
                 rows = rows.where(self.parent == param("page_parent"))
+                if self._within is not None:
+                    rows = rows.where(self._within == param("page_branch"))
             self._page_statements[shape] = compile_statement(rows, record_class(self.table))
         return self._page_statements[shape]
 
     def _for_each_parent(self, rows: Select[Any], is_backward: bool) -> Select[Any]:
-        assert self.parent is not None
-        parents = (
-            func.unnest(param("page_parents", ARRAY(Text)))
-            .table_valued("id", with_ordinality="place", name="parents")
-            .render_derived()
-        )
-        found = rows.where(self.parent == parents.c.id).lateral("found")
+        parents = self._parents()
+        found = rows.where(self._is_below(parents)).lateral("found")
         order = [
             found.c[key.name].desc() if key.is_descending != is_backward else found.c[key.name]
             for key in self.sort
@@ -325,6 +400,24 @@ class PagedList(Generic[TableRow]):
             .select_from(parents.join(found, true()))
             .order_by(parents.c.place, *order)
         )
+
+    def _parents(self) -> Any:
+        """The parents that are asked for, as a table, in their order."""
+        ids = param("page_parents", ARRAY(Text))
+        if self._within is None:
+            parents = func.unnest(ids).table_valued("id", with_ordinality="place", name="parents")
+        else:
+            parents = func.unnest(param("page_branches", ARRAY(Text)), ids).table_valued(
+                "branch_id", "id", with_ordinality="place", name="parents"
+            )
+        return parents.render_derived()
+
+    def _is_below(self, parents: Any) -> ColumnElement[bool]:
+        assert self.parent is not None
+        below = self.parent == parents.c.id
+        if self._within is not None:
+            below = and_(below, self._within == parents.c.branch_id)
+        return cast("ColumnElement[bool]", below)
 
     def _beyond(self, side: str, nulls: tuple[bool, ...], *, reverse: bool) -> ColumnElement[bool]:
         values = [param(f"{side}_{index}", key.column.type) for index, key in enumerate(self.sort)]
@@ -351,14 +444,41 @@ class PagedList(Generic[TableRow]):
             counted: Select[Any]
             if self.parent is None:
                 counted = select(func.count()).select_from(self.table).where(self._where())
-            else:
+            elif self._within is None:
                 counted = (
                     select(self.parent.label("parent"), func.count().label("total"))
                     .where(any_of(self.parent, "page_parents"), self._where())
                     .group_by(literal_column("1"))
                 )
+            else:
+                parents = self._parents()
+                counted = (
+                    select(
+                        parents.c.branch_id.label("within"),
+                        parents.c.id.label("parent"),
+                        func.count().label("total"),
+                    )
+                    .select_from(parents)
+                    .join(self.table, self._is_below(parents))
+                    .where(self._where())
+                    .group_by(literal_column("1"), literal_column("2"))
+                )
             self._count_statements[is_root] = compile_statement(counted, record_class(object))
         return self._count_statements[is_root]
+
+
+@functools.total_ordering
+class _Descending:
+    """Sorts the other way round."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and self.value == other.value
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)
 
 
 def _nulls(values: list[Any] | None) -> tuple[bool, ...] | None:

@@ -47,6 +47,8 @@ class Record(asyncpg.Record):
     """A row: columns are attributes, named as on the table class."""
 
     __slots__ = ()
+    # Rows of a past moment have one; these are of the present.
+    moment = None
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -58,7 +60,13 @@ class Record(asyncpg.Record):
 @functools.cache
 def record_class(table: Any) -> type[Record]:
     """The record class of a table: of the same name, with the table class's own properties."""
-    derived = {name: value for name, value in vars(table).items() if isinstance(value, property)}
+    derived = {
+        name: value
+        for each in reversed(getattr(table, "__mro__", ()))
+        if each is table or (isinstance(each, type) and issubclass(each, Table))
+        for name, value in vars(each).items()
+        if isinstance(value, property)
+    }
     # asyncpg's records have methods (`keys`), and a column of such a name comes before them.
     for name in getattr(table, "model_fields", ()):
         if hasattr(asyncpg.Record, name):

@@ -41,7 +41,10 @@ def _cache_key(parent: Any) -> Hashable:
     if isinstance(parent, str):
         return parent
     identity = getattr(parent, "id", None)
-    return (type(parent).__name__, identity) if identity is not None else _Same(parent)
+    if identity is None:
+        return _Same(parent)
+    # The same row at another moment is another parent.
+    return (type(parent).__name__, identity, getattr(parent, "moment", None))
 
 
 def _argument_key(value: Any) -> Hashable:

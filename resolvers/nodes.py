@@ -51,10 +51,10 @@ async def _rows(context: Context, ids: Sequence[str], argument: str) -> list[Any
     for name in dict.fromkeys(each.table for each in parsed.values()):
         table = table_named(name)
         if table is not None:
-            wanted = [each.row_id for each in parsed.values() if each.table == name]
+            wanted = [each.id for each in parsed.values() if each.table == name]
             found.update(zip(wanted, await context.many(table, wanted), strict=True))
     return [
-        found.get(parsed[each].row_id)
+        found.get(parsed[each].id)
         if each in parsed
         else calendars.find_built_in(context.viewer, each)
         for each in ids

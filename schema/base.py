@@ -197,6 +197,19 @@ def row_type(cls: type[T]) -> type[T]:
     return strawberry.type(cls, description=inspect.cleandoc(cls.__doc__ or ""))
 
 
+def row_type_of_kind(row_name: str, kind: StrEnum) -> Callable[[type[T]], type[T]]:
+    """Declare a GraphQL type whose values are those rows of a class that are of one kind."""
+
+    def declare(cls: type[T]) -> type[T]:
+        def is_type_of(row: Any, _info: Any) -> bool:
+            return type(row).__name__ == row_name and row.kind == kind
+
+        cls.is_type_of = is_type_of  # type: ignore[attr-defined]
+        return strawberry.type(cls, description=inspect.cleandoc(cls.__doc__ or ""))
+
+    return declare
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def described(cls: type[T]) -> type[T]:
     """Declare a GraphQL type that is not a row; its docstring is its description."""
@@ -269,6 +282,10 @@ class UserError:
         "The error's number where it has one: HJ-1302 for a petition whose time ran out.",
         default=None,
     )
+    head: int | None = field(
+        "The head of the branch as it is, where a change was made for another one (CONFLICT).",
+        default=None,
+    )
 
 
 @strawberry.type
@@ -302,8 +319,13 @@ def mutation(
             values = await earlier_payload(info.context, done.answer)
         except DomainError as error:
             path = [str(step) for step in error.path]
-            hj_code = error.details.get("hjCode")
-            refusal = UserError(code=error.code, message=error.message, path=path, hj_code=hj_code)
+            refusal = UserError(
+                code=error.code,
+                message=error.message,
+                path=path,
+                hj_code=error.details.get("hjCode"),
+                head=error.details.get("head"),
+            )
             return payload(**dict.fromkeys(names), errors=[refusal])
         return payload(**{name: values.get(name) for name in names}, errors=[])
 

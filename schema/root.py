@@ -28,6 +28,7 @@ from schema.lorebooks import LorebookMutation, LorebookQuery
 from schema.mirrors import Canonization, MirrorMutation, MirrorQuery, MirrorSubscription
 from schema.petitions import PetitionMutation, PetitionQuery, PetitionSubscription
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
+from schema.stories import StoryQuery
 from schema.transfers import TransferMutation, TransferQuery
 from schema.wire.uploads import UPLOAD_SCALAR, Upload
 
@@ -64,6 +65,7 @@ class Query(
     TransferQuery,
     IdentityQuery,
     PetitionQuery,
+    StoryQuery,
 ):
     """The root of queries."""
 

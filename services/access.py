@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Boolean, ColumnElement, exists, func, or_, select
+from sqlalchemy import Boolean, ColumnElement, Text, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import col
 
 from db.enums import RoleName, Visibility
@@ -27,20 +28,34 @@ from db.reading import (
     record_class,
 )
 from db.tables import (
+    AppSettings,
+    Asset,
     AuditEvent,
+    Branch,
+    BranchEvent,
+    BranchRow,
     Calendar,
     Canonization,
+    Chapter,
     Character,
+    CharacterRelationship,
     Citation,
     Custodianship,
+    Delta,
     EmbryoDraft,
+    EntryAsset,
+    EraFlip,
     Export,
     Form,
     FormAnchor,
+    Happening,
+    HappeningAwareness,
+    HappeningInvolvement,
     IdentityRecord,
     IdentityRecordVersion,
     ImportItem,
     ImportJob,
+    Lore,
     Lorebook,
     LorebookEntry,
     MirrorTree,
@@ -48,7 +63,12 @@ from db.tables import (
     Run,
     RunEvent,
     RuntimeSeat,
+    Story,
+    StoryEntity,
+    StoryEntry,
     Table,
+    Thread,
+    Translation,
     TreeEvent,
     TreeNode,
     TreeTransplant,
@@ -124,6 +144,18 @@ def _of_run(run_id: Any) -> ColumnElement[bool]:
     return exists(select(1).where(col(Run.id) == run_id, _of_character(col(Run.character_id))))
 
 
+def _of_branch(branch_id: Any) -> ColumnElement[bool]:
+    owned = col(Story.owner_user_id) == _viewer()
+    return exists(
+        select(1).where(col(Branch.id) == branch_id, col(Story.id) == col(Branch.story_id), owned)
+    )
+
+
+def _of_story(story_id: Any) -> ColumnElement[bool]:
+    owned = col(Story.owner_user_id) == _viewer()
+    return exists(select(1).where(col(Story.id) == story_id, owned))
+
+
 # A private thing belongs to the user who governs its character; roles do not open it
 # (spec soul-mirror, section 7: administrators do not see private originals).
 _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
@@ -144,6 +176,24 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     Lorebook: lambda: col(Lorebook.owner_user_id) == _viewer(),
     LorebookEntry: lambda: _of_lorebook(col(LorebookEntry.lorebook_id)),
     Calendar: lambda: col(Calendar.owner_user_id) == _viewer(),
+    AppSettings: lambda: col(AppSettings.id) == _viewer(),
+    Asset: lambda: col(Asset.owner_user_id) == _viewer(),
+    Story: lambda: col(Story.owner_user_id) == _viewer(),
+    Branch: lambda: _of_story(col(Branch.story_id)),
+    BranchEvent: lambda: _of_branch(col(BranchEvent.branch_id)),
+    StoryEntry: lambda: _of_branch(col(StoryEntry.branch_id)),
+    Chapter: lambda: _of_branch(col(Chapter.branch_id)),
+    EraFlip: lambda: _of_branch(col(EraFlip.branch_id)),
+    Delta: lambda: _of_branch(col(Delta.branch_id)),
+    StoryEntity: lambda: _of_branch(col(StoryEntity.branch_id)),
+    CharacterRelationship: lambda: _of_branch(col(CharacterRelationship.branch_id)),
+    Lore: lambda: _of_branch(col(Lore.branch_id)),
+    Thread: lambda: _of_branch(col(Thread.branch_id)),
+    Happening: lambda: _of_branch(col(Happening.branch_id)),
+    HappeningInvolvement: lambda: _of_branch(col(HappeningInvolvement.branch_id)),
+    HappeningAwareness: lambda: _of_branch(col(HappeningAwareness.branch_id)),
+    Translation: lambda: _of_branch(col(Translation.branch_id)),
+    EntryAsset: lambda: _of_branch(col(EntryAsset.branch_id)),
     ImportJob: lambda: col(ImportJob.owner_user_id) == _viewer(),
     ImportItem: lambda: _of_job(col(ImportItem.import_job_id)),
     Export: lambda: (
@@ -161,7 +211,11 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     ),
 }
 
-_TABLES = {str(table.__tablename__): table for table in _RULES if "id" in table.model_fields}
+_TABLES = {
+    str(table.__tablename__): table
+    for table in _RULES
+    if "id" in table.model_fields or issubclass(table, BranchRow)
+}
 
 
 def visible(table: type[Table]) -> ColumnElement[bool]:
@@ -181,6 +235,25 @@ def _rows_by_ids(table: Any) -> Statement[Any]:
 
 
 @functools.cache
+def _branch_rows_by_ids(table: Any) -> Statement[Any]:
+    wanted = (
+        func.unnest(param("branch_ids", ARRAY(Text)), param("row_ids", ARRAY(Text)))
+        .table_valued("branch_id", "id", name="wanted")
+        .render_derived()
+    )
+    rows = (
+        select(*columns(table))
+        .select_from(wanted)
+        .join(
+            table,
+            (col(table.branch_id) == wanted.c.branch_id) & (col(table.row_id) == wanted.c.id),
+        )
+        .where(visible(table))
+    )
+    return compile_statement(rows, record_class(table))
+
+
+@functools.cache
 def _row_held(table: Any) -> Statement[Any]:
     wanted = select(*columns(table)).where(col(table.id) == param("id"), visible(table))
     return compile_statement(wanted.with_for_update(), record_class(table))
@@ -189,8 +262,20 @@ def _row_held(table: Any) -> Statement[Any]:
 async def rows_by_ids(
     reading: Reading, viewer: Viewer, table: type[TableRow], ids: Sequence[str]
 ) -> list[TableRow | None]:
-    """The visible rows with these ids, in the order asked for, None where there is none."""
-    rows: list[Any] = await reading.all(_rows_by_ids(table), ids=list(ids), **viewer.parameters)
+    """The visible rows with these ids, in the order asked for, None where there is none. Rows of
+    branches are named by both halves of their keys.
+    """
+    rows: list[Any]
+    if issubclass(table, BranchRow):
+        pairs = [each.partition(":") for each in dict.fromkeys(ids)]
+        rows = await reading.all(
+            _branch_rows_by_ids(table),
+            branch_ids=[branch_id for branch_id, _, _ in pairs],
+            row_ids=[row_id for _, _, row_id in pairs],
+            **viewer.parameters,
+        )
+    else:
+        rows = await reading.all(_rows_by_ids(table), ids=list(ids), **viewer.parameters)
     found = {row.id: row for row in rows}
     return [found.get(each) for each in ids]
 
@@ -201,7 +286,7 @@ def checked_id(text: str, table: type[Table]) -> str | None:
         parsed = parse_id(text)
     except MalformedId:
         return None
-    return parsed.row_id if parsed.table == table.__tablename__ else None
+    return parsed.id if parsed.table == table.__tablename__ else None
 
 
 async def find_row(
@@ -223,6 +308,17 @@ async def require_row(
     if row is None:
         raise NotFound(f"There is no such {table.__name__} for you.", path=path)
     return row
+
+
+def row_id_in(branch_id: str, table: type[BranchRow], text: str, *path: str | int) -> str:
+    """A row's own id, from an id as clients send it beside a branch: bare, or with that branch's
+    before it. Raises NotFound for an id of another kind or branch; whether there is such a row is
+    for the caller to see.
+    """
+    named = checked_id(text if ":" in text else f"{branch_id}:{text}", table)
+    if named is None or not named.startswith(f"{branch_id}:"):
+        raise NotFound(f"There is no such {table.__name__} in this branch.", path=path)
+    return named.partition(":")[2]
 
 
 async def hold_row(

@@ -18,7 +18,7 @@ from graphql import (
     get_nullable_type,
 )
 
-from db.tables import Table
+from db.tables import BranchRow, Table
 from schema.base import BATCH, Connection
 from schema.root import schema
 
@@ -91,7 +91,7 @@ def definition_of(name: str) -> Any:
 def is_connection(name: str) -> bool:
     definition = CORE.type_map[name].extensions.get("strawberry-definition")
     generic = getattr(definition, "concrete_of", None)
-    return generic is not None and generic.origin is Connection
+    return generic is not None and issubclass(generic.origin, Connection)
 
 
 def fields() -> Iterator[Field]:
@@ -109,4 +109,5 @@ def relations() -> list[Field]:
 @functools.cache
 def table_classes() -> dict[str, type[Table]]:
     """Every table class by its name."""
-    return {each.__name__: each for each in Table.__subclasses__()}
+    classes = [*Table.__subclasses__(), *BranchRow.__subclasses__()]
+    return {each.__name__: each for each in classes if each is not BranchRow}

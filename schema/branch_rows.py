@@ -1,0 +1,64 @@
+"""What all lists of a branch share: the moment as of which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import strawberry
+
+from resolvers import branch_rows as resolve
+from resolvers.batching import BatchFunction
+from schema.base import Connection, described, field, relation
+
+T = TypeVar("T")
+
+
+@strawberry.input(one_of=True, description="A moment of a branch: one of the three.")
+class AsOfInput:
+    """A moment."""
+
+    entry_id: strawberry.Maybe[strawberry.ID] = field(
+        "As the branch stood when this entry was its last: what a fork at it would have."
+    )
+    log_position: strawberry.Maybe[int] = field("All that was logged up to this position.")
+    at: strawberry.Maybe[datetime] = field("All that was logged up to this time.")
+
+
+@described
+class ResolvedAt:
+    """The moment of which a list is."""
+
+    entry_id: strawberry.ID | None = field("The last entry that there was.")
+    log_position: int = field("The position of the last change that counts; 0 before any.")
+
+
+@strawberry.type(description="One page of a list of a branch.")
+class BranchConnection(Connection[T], Generic[T]):
+    """A page; its value is a `db.paging.Page`."""
+
+    resolved_at: ResolvedAt | None = relation(
+        resolve.moments_of_pages, "The moment that was asked for with asOf; null for the present."
+    )
+
+
+AS_OF = "The moment as of which the list is read; the present unless given."
+
+
+def branch_list(
+    batch: BatchFunction,
+    description: str,
+    *,
+    arguments: Mapping[str, str] | None = None,
+    types: Mapping[str, Any] | None = None,
+) -> Any:
+    """A relation of a branch to a list of its rows, which can be read as of a moment: the batch
+    function has a parameter `as_of`.
+    """
+    return relation(
+        batch,
+        description,
+        arguments={"as_of": AS_OF, **(arguments or {})},
+        types={"as_of": AsOfInput | None, **(types or {})},
+    )

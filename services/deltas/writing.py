@@ -1,0 +1,305 @@
+"""Changing a branch: the only way to do it. An action holds the branch, changes rows, and logs for
+each change what it takes to undo it.
+
+Source: spec aventuras, entry mutability and rollback; log_position assignment; survival anchor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, delete, select, update
+from sqlmodel import col
+
+from db.enums import BranchEventKind, DeltaOp, DeltaSource, LoggedTable
+from db.ids import new_id
+from db.reading import Writing, param, statement
+from db.tables import Branch, BranchRow, Delta, RedoStep
+from services.access import Viewer, hold_row
+from services.assets import settle_references
+from services.deltas.embedding import content_hash, embedded_hashes
+from services.deltas.events import note_event
+from services.deltas.logged import DEPENDENT, LOGGED, STALE, Image, Logged, logged_of
+from services.deltas.rows import (
+    change_images,
+    images_by_ids,
+    images_naming,
+    put_images,
+    take_rows,
+)
+from services.errors import Conflict, NotFound
+from services.shapes import same, undo_payload
+
+# The key of a delete's payload under which the rows lie that went with it, by table. Keys that
+# begin with $ are never columns.
+CHILDREN = "$children"
+ENCODING_VERSION = 1
+
+
+def new_action_id() -> str:
+    """An id for things that are done, and undone, together."""
+    return new_id("actions")
+
+
+@dataclass(slots=True)
+class Action:
+    """One act on one branch, which is held until the transaction ends. Made by `acting`."""
+
+    writing: Writing
+    viewer: Viewer
+    branch: Branch
+    id: str
+    source: DeltaSource
+    deltas: list[dict[str, Any]] = field(default_factory=list)
+    # Files whose links came or went.
+    assets: set[str] = field(default_factory=set)
+
+    async def find(self, table: type[BranchRow], row_id: str) -> Image | None:
+        """A row of this branch as an image, or None."""
+        logged = logged_of(table)
+        found = await images_by_ids(self.writing, self.branch.id, logged.name, [row_id])
+        return found.get(row_id)
+
+    async def require(self, table: type[BranchRow], row_id: str, *path: str | int) -> Image:
+        """Like `find`, but raises NotFound with the path of the input field."""
+        image = await self.find(table, row_id)
+        if image is None:
+            raise NotFound(f"There is no such {table.__name__} in this branch.", path=path)
+        return image
+
+    async def create(
+        self,
+        table: type[BranchRow],
+        values: Mapping[str, Any],
+        *,
+        anchor: str | None = None,
+        prefix: str | None = None,
+    ) -> Image:
+        """Put a row in; the whole of it. `values` are JSON by the names of columns; those left out
+        get the defaults of the table, and a missing `id` is made (`prefix` chooses among several).
+
+        `anchor` is the id of the entry that the row is about: it is reversed with that entry.
+        """
+        logged = logged_of(table)
+        image = {"id": new_id(logged.name, prefix), **values, "branch_id": self.branch.id}
+        (row,) = await put_images(self.writing, logged.name, [image])
+        self._log(logged, row["id"], DeltaOp.CREATE, None, anchor)
+        self._note_assets(logged, row)
+        return row
+
+    async def update(
+        self,
+        table: type[BranchRow],
+        before: Image,
+        changes: Mapping[str, Any],
+        *,
+        anchor: str | None = None,
+        notes: Mapping[str, Any] | None = None,
+    ) -> Image:
+        """Change a row from what it is now, `before`; the row as it then is.
+
+        `changes` are whole values by the names of columns. Where nothing differs nothing is
+        written and nothing logged. `notes` are kept in the payload under keys that begin with $.
+        """
+        logged = logged_of(table)
+        after = {**before, **changes}
+        payload = payload_between(logged, before, after)
+        if not payload:
+            return before
+        changed = set(payload)
+        if "updated_at" in logged.columns:
+            payload["updated_at"] = before["updated_at"]
+            after["updated_at"] = datetime.now(UTC).isoformat()
+            changed.add("updated_at")
+        if changed & set(logged.embedded):
+            hashes = await embedded_hashes(self.writing, self.branch.id, [before["id"]])
+            after[STALE] = content_hash(logged.name, after) not in hashes.get(before["id"], ())
+            changed.add(STALE)
+        (row,) = await change_images(self.writing, logged.name, changed, [after])
+        payload.update(notes or {})
+        self._log(logged, before["id"], DeltaOp.UPDATE, payload, anchor)
+        return row
+
+    async def delete(
+        self, table: type[BranchRow], before: Image, *, anchor: str | None = None
+    ) -> None:
+        """Take a row out, with every row that names it; all of them lie in the one payload."""
+        logged = logged_of(table)
+        children = await self._dependents(before["id"])
+        for name, rows in children.items():
+            await take_rows(self.writing, self.branch.id, name, rows)
+            for row in rows.values():
+                self._note_assets(LOGGED[name], row)
+        await take_rows(self.writing, self.branch.id, logged.name, [before["id"]])
+        payload = dict(before)
+        if children:
+            payload[CHILDREN] = {str(name): list(rows.values()) for name, rows in children.items()}
+        self._log(logged, before["id"], DeltaOp.DELETE, payload, anchor)
+        self._note_assets(logged, before)
+
+    async def _dependents(self, row_id: str) -> dict[LoggedTable, dict[str, Image]]:
+        """The rows that name a row, and those that name these."""
+        found: dict[LoggedTable, dict[str, Image]] = {}
+        wanted = [row_id]
+        while wanted:
+            named = []
+            for logged in DEPENDENT:
+                rows = await images_naming(self.writing, self.branch.id, logged.name, wanted)
+                if rows:
+                    found.setdefault(logged.name, {}).update(rows)
+                if logged.target_kind is not None:
+                    named += list(rows)
+            wanted = named
+        return found
+
+    def _log(
+        self,
+        logged: Logged,
+        row_id: str,
+        op: DeltaOp,
+        payload: dict[str, Any] | None,
+        anchor: str | None,
+    ) -> None:
+        self.deltas.append(
+            {
+                "row_id": new_id("deltas"),
+                "branch_id": self.branch.id,
+                "entry_id": anchor,
+                "action_id": self.id,
+                "log_position": self.branch.last_position + len(self.deltas) + 1,
+                "source": self.source,
+                "target_table": logged.name,
+                "target_id": row_id,
+                "op": op,
+                "undo_payload": payload,
+                "encoding_version": ENCODING_VERSION,
+            }
+        )
+
+    def _note_assets(self, logged: Logged, row: Image) -> None:
+        if logged.name is LoggedTable.ENTRY_ASSETS:
+            self.assets.add(row["asset_id"])
+
+    @property
+    def head(self) -> int:
+        """The position of the newest delta, those of this action included."""
+        return int(self.deltas[-1]["log_position"]) if self.deltas else self.branch.head
+
+
+def payload_between(logged: Logged, before: Image, after: Image) -> dict[str, Any]:
+    """What an undo needs to turn `after` into `before`: the changed columns, and of JSON with a
+    shape the changed parts, as they were.
+    """
+    payload: dict[str, Any] = {}
+    for column, value in before.items():
+        if column == STALE or same(value, after.get(column)):
+            continue
+        shape = logged.shapes.get(column)
+        if shape is None or not isinstance(value, dict) or not isinstance(after[column], dict):
+            payload[column] = value
+        else:
+            payload[column] = undo_payload(value, after[column], shape(before))
+    return payload
+
+
+@asynccontextmanager
+async def acting(
+    writing: Writing,
+    viewer: Viewer,
+    branch_id: str,
+    *,
+    expected_head: int | None = None,
+    source: DeltaSource = DeltaSource.USER_EDIT,
+    action_id: str | None = None,
+    path: tuple[str | int, ...] = ("input", "branchId"),
+) -> AsyncIterator[Action]:
+    """One action on a branch: hold it, change it in the block, log it at the block's end.
+
+    Raises NotFound with `path`, and Conflict with the head as it is where the caller has seen
+    another one. What is done ends every possibility to redo.
+    """
+    branch = await hold_branch(writing, viewer, branch_id, *path, expected_head=expected_head)
+    action = Action(writing, viewer, branch, action_id or new_action_id(), source)
+    yield action
+    if not action.deltas:
+        return
+    await writing.insert_many(Delta, action.deltas)
+    await settle_references(writing, action.assets)
+    await writing.run(_forget_redo(), branch_id=branch.id)
+    await writing.run(
+        _move_head(), branch_id=branch.id, head=action.head, last_position=action.head
+    )
+    await note_event(
+        writing,
+        branch,
+        BranchEventKind.ACTION,
+        action_id=action.id,
+        source=source,
+        head=action.head,
+        changes=[(each["target_table"], each["op"], each["target_id"]) for each in action.deltas],
+    )
+
+
+async def hold_branch(
+    writing: Writing,
+    viewer: Viewer,
+    branch_id: str,
+    *path: str | int,
+    expected_head: int | None = None,
+) -> Branch:
+    """Lock a branch: one writer at a time. Raises NotFound and Conflict like `acting`."""
+    branch = await hold_row(writing, viewer, Branch, branch_id, *path)
+    if expected_head is not None and branch.head != expected_head:
+        raise Conflict(
+            f"This branch was changed meanwhile: its head is {branch.head}, not {expected_head}. "
+            "Read it again.",
+            path=("input", "expectedHead"),
+            details={"head": branch.head},
+        )
+    return branch
+
+
+@statement(RedoStep)
+def _forget_redo() -> Any:
+    return delete(RedoStep).where(col(RedoStep.branch_id) == param("branch_id"))
+
+
+@statement(Branch)
+def _move_head() -> Any:
+    return (
+        update(Branch)
+        .where(col(Branch.id) == param("branch_id"))
+        .values(
+            head=param("head", BigInteger()), last_position=param("last_position", BigInteger())
+        )
+    )
+
+
+@statement(Delta)
+def _newest_anchor() -> Any:
+    return (
+        select(col(Delta.entry_id))
+        .where(
+            col(Delta.branch_id) == param("branch_id"), col(Delta.target_id) == param("target_id")
+        )
+        .order_by(col(Delta.log_position).desc())
+        .limit(1)
+    )
+
+
+async def newest_anchor(action: Action, row_id: str) -> str | None:
+    """The anchor of the newest change of a row: what says the same in another language goes when
+    that change goes. None where the row was never changed since its story was made.
+    """
+    for each in reversed(action.deltas):
+        if each["target_id"] == row_id:
+            own: str | None = each["entry_id"]
+            return own
+    stored: str | None = await action.writing.value(
+        _newest_anchor(), branch_id=action.branch.id, target_id=row_id
+    )
+    return stored
