@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.paging import Page, PagedList, PageRequest
-from db.tables import BranchRow
+from db.tables import Branch, BranchRow
 from resolvers.context import Context
 from resolvers.inputs import given
 from services import past
@@ -17,6 +17,11 @@ from services.past import AsOf, Moment
 
 # The most rows of a list that is no connection.
 MAX_LINKED = 200
+
+
+async def branches_of_rows(context: Context, rows: Sequence[Any]) -> list[Branch | None]:
+    """The branch of each row."""
+    return await context.many(Branch, [each.branch_id for each in rows])
 
 
 async def linked(

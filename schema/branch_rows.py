@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import strawberry
 
 from resolvers import branch_rows as resolve
 from resolvers.batching import BatchFunction
-from schema.base import Connection, described, field, relation
+from schema.base import Connection, Node, described, field, relation
+
+if TYPE_CHECKING:
+    from schema.stories.rows import Branch
 
 T = TypeVar("T")
+LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
+
+
+@strawberry.interface(description="Anything that belongs to a branch.")
+class BranchNode(Node):
+    """A row of a branch. Its `id` is the branch's, a colon and `rowId`."""
+
+    row_id: strawberry.ID = field("Its own id: the same in every branch that was forked.")
+    branch: LazyBranch | None = relation(resolve.branches_of_rows, "The branch it belongs to.")
 
 
 @strawberry.input(one_of=True, description="A moment of a branch: one of the three.")

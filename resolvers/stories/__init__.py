@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from db.paging import FIRST_PAGE, Page, PageRequest
 from db.tables import Branch, Story
@@ -43,8 +42,3 @@ async def branches_of_stories(
 async def stories_of_branches(context: Context, branches: Sequence[Branch]) -> list[Story | None]:
     """The story of each branch."""
     return await context.many(Story, [each.story_id for each in branches])
-
-
-async def branches_of_rows(context: Context, rows: Sequence[Any]) -> list[Branch | None]:
-    """The branch of each row that belongs to one."""
-    return await context.many(Branch, [each.branch_id for each in rows])
