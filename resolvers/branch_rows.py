@@ -61,7 +61,7 @@ async def linked_lists(
         if moment is None:
             each_found = [present[f"{branch_id}:{each}"] for each in ids]
         else:
-            then = await _rows_at(context, moment, table)
+            then = await rows_at(context, moment, table)
             each_found = [then.get(each) for each in ids]
         found.append([row for row in each_found if row is not None])
     return found
@@ -85,7 +85,7 @@ async def pages(
     moments = [await _moment(context, parent, as_of) for parent in parents]
     # Before a connection is borrowed: two at once for one operation could block all others.
     past_rows = [
-        {} if moment is None else await _rows_at(context, moment, listing.table)
+        {} if moment is None else await rows_at(context, moment, listing.table)
         for moment in moments
     ]
     present = [parent.id for parent, moment in zip(parents, moments, strict=True) if moment is None]
@@ -136,7 +136,8 @@ async def _moments_of_branches(
         ]
 
 
-async def _rows_at(context: Context, moment: Moment, table: type[BranchRow]) -> Mapping[str, Any]:
+async def rows_at(context: Context, moment: Moment, table: type[BranchRow]) -> Mapping[str, Any]:
+    """All rows of a table at a moment, by their own ids; read once for an operation."""
     rows: Mapping[str, Any] = await context.batcher.load(
         _tables_at_moments, moment, {"table": table}
     )

@@ -256,7 +256,10 @@ def _branch_rows_by_ids(table: Any) -> Statement[Any]:
 @functools.cache
 def _row_held(table: Any) -> Statement[Any]:
     wanted = select(*columns(table)).where(col(table.id) == param("id"), visible(table))
-    return compile_statement(wanted.with_for_update(), record_class(table))
+    # Their keys never change: a fork that refers to a branch and its story need not wait for their
+    # writers, nor they for it.
+    held = wanted.with_for_update(key_share=table in (Branch, Story))
+    return compile_statement(held, record_class(table))
 
 
 async def rows_by_ids(

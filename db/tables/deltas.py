@@ -5,10 +5,11 @@ Source: spec aventuras, entry mutability and rollback; survival anchor.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint, text
 
 from db.columns import (
     BranchRow,
@@ -27,6 +28,15 @@ from db.columns import (
 from db.enums import BranchEventKind, DeltaOp, DeltaSource, LoggedTable
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """That a row was changed; `id` is its name outside."""
+
+    table: LoggedTable
+    op: DeltaOp
+    id: str
+
+
 class Delta(BranchRow, table=True):
     """One change of one row, with what it takes to undo it."""
 
@@ -39,6 +49,13 @@ class Delta(BranchRow, table=True):
         Index("ix_deltas_chain", "branch_id", "target_id", "log_position"),
         Index(None, "branch_id", "action_id"),
         Index(None, "branch_id", "entry_id"),
+        # What was deleted and can come back.
+        Index(
+            "ix_deltas_deletes",
+            "branch_id",
+            "log_position",
+            postgresql_where=text("op = 'delete'"),
+        ),
     )
 
     branch_id: str = branch_column()
@@ -90,3 +107,13 @@ class BranchEvent(Table, table=True):
     changes_json: list[dict[str, str]] = json_column("changes")
     change_count: int = integer_column()
     created_at: datetime = created_at_column()
+
+    @property
+    def changes(self) -> list[RowChange]:
+        """The rows that were changed, in the order in which they were."""
+        return [
+            RowChange(
+                LoggedTable(each["table"]), DeltaOp(each["op"]), f"{self.branch_id}:{each['id']}"
+            )
+            for each in self.changes_json
+        ]

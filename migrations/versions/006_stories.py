@@ -380,6 +380,13 @@ def upgrade() -> None:
         op.f("ix_deltas_branch_id_entry_id"), "deltas", ["branch_id", "entry_id"], unique=False
     )
     op.create_index(
+        "ix_deltas_deletes",
+        "deltas",
+        ["branch_id", "log_position"],
+        unique=False,
+        postgresql_where=sa.text("op = 'delete'"),
+    )
+    op.create_index(
         "ix_deltas_chain", "deltas", ["branch_id", "target_id", "log_position"], unique=False
     )
     op.create_table(
@@ -834,6 +841,11 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_embeddings_branch_id_target_id"), table_name="embeddings")
     op.drop_table("embeddings")
     op.drop_index("ix_deltas_chain", table_name="deltas")
+    op.drop_index(
+        "ix_deltas_deletes",
+        table_name="deltas",
+        postgresql_where=sa.text("op = 'delete'"),
+    )
     op.drop_index(op.f("ix_deltas_branch_id_entry_id"), table_name="deltas")
     op.drop_index(op.f("ix_deltas_branch_id_action_id"), table_name="deltas")
     op.drop_table("deltas")

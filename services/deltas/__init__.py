@@ -3,13 +3,38 @@
 Source: spec aventuras, entry mutability and rollback; survival anchor; branch model.
 """
 
+from services.deltas.differing import FieldChange, fields_between, shown_columns
 from services.deltas.events import MAX_CHANGES, branch_topic, note_event
+from services.deltas.facts import invalidate_facts
+from services.deltas.forking import CopiedRows, Fork, fork_branch
+from services.deltas.history import (
+    DELTAS_OF_BRANCHES,
+    DELTAS_OF_ROWS,
+    RowName,
+    changes_of_deltas,
+    images_of_rows,
+)
 from services.deltas.logged import LOGGED, Image, Logged, logged_of
+from services.deltas.looking_back import images_before
+from services.deltas.rows import all_images
+from services.deltas.selecting import Cut, cut_behind
+from services.deltas.undoing import (
+    INVALIDATION,
+    Outcome,
+    ReversedAction,
+    ReversedChange,
+    RollbackWarning,
+    redo_branch,
+    roll_back_branch,
+    undo_branch,
+)
 from services.deltas.unlogged import drop_branches, plant_rows, uproot_rows
+from services.deltas.watching import events_after, follow_branch
 from services.deltas.writing import (
     CHILDREN,
     Action,
     acting,
+    acting_on,
     hold_branch,
     new_action_id,
     newest_anchor,
@@ -17,19 +42,46 @@ from services.deltas.writing import (
 
 __all__ = [
     "CHILDREN",
+    "DELTAS_OF_BRANCHES",
+    "DELTAS_OF_ROWS",
+    "INVALIDATION",
     "LOGGED",
     "MAX_CHANGES",
     "Action",
+    "CopiedRows",
+    "Cut",
+    "FieldChange",
+    "Fork",
     "Image",
     "Logged",
+    "Outcome",
+    "ReversedAction",
+    "ReversedChange",
+    "RollbackWarning",
+    "RowName",
     "acting",
+    "acting_on",
+    "all_images",
     "branch_topic",
+    "changes_of_deltas",
+    "cut_behind",
     "drop_branches",
+    "events_after",
+    "fields_between",
+    "follow_branch",
+    "fork_branch",
     "hold_branch",
+    "images_before",
+    "images_of_rows",
+    "invalidate_facts",
     "logged_of",
     "new_action_id",
     "newest_anchor",
     "note_event",
     "plant_rows",
+    "redo_branch",
+    "roll_back_branch",
+    "shown_columns",
+    "undo_branch",
     "uproot_rows",
 ]

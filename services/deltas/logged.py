@@ -43,6 +43,8 @@ class Logged:
     names: tuple[str, ...] = ()
     # Columns whose text is embedded, and what kind of target the row is for that.
     embedded: tuple[str, ...] = ()
+    # Columns of which no two rows of a branch have the same values, besides the id.
+    unique: tuple[str, ...] = ()
     target_kind: TranslationTarget | None = None
 
     @property
@@ -71,6 +73,7 @@ LOGGED: dict[LoggedTable, Logged] = {
             LoggedTable.STORY_ENTRIES,
             StoryEntry,
             shapes={"metadata": _meta_shape},
+            unique=("position",),
             target_kind=TranslationTarget.STORY_ENTRY,
         ),
         Logged(
@@ -107,11 +110,13 @@ LOGGED: dict[LoggedTable, Logged] = {
             LoggedTable.HAPPENING_AWARENESS,
             HappeningAwareness,
             names=("happening_id", "character_id"),
+            unique=("happening_id", "character_id"),
         ),
         Logged(
             LoggedTable.CHARACTER_RELATIONSHIPS,
             CharacterRelationship,
             names=("a_id", "b_id"),
+            unique=("a_id", "b_id"),
             target_kind=TranslationTarget.CHARACTER_RELATIONSHIP,
         ),
         Logged(
@@ -121,8 +126,13 @@ LOGGED: dict[LoggedTable, Logged] = {
             target_kind=TranslationTarget.CHAPTER,
         ),
         Logged(LoggedTable.ENTRY_ASSETS, EntryAsset, names=("entry_id",)),
-        Logged(LoggedTable.TRANSLATIONS, Translation, names=("target_id",)),
-        Logged(LoggedTable.BRANCH_ERA_FLIPS, EraFlip),
+        Logged(
+            LoggedTable.TRANSLATIONS,
+            Translation,
+            names=("target_id",),
+            unique=("target_id", "target_kind", "field", "language"),
+        ),
+        Logged(LoggedTable.BRANCH_ERA_FLIPS, EraFlip, unique=("at_worldtime",)),
     )
 }
 # Shapes with which undo would be ambiguous are refused here, when a server starts.

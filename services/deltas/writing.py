@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, delete, select, update
+from sqlalchemy import BigInteger, delete, func, select, update
 from sqlmodel import col
 
 from db.enums import BranchEventKind, DeltaOp, DeltaSource, LoggedTable
 from db.ids import new_id
 from db.reading import Writing, param, statement
 from db.tables import Branch, BranchRow, Delta, RedoStep
-from services.access import Viewer, hold_row
+from services.access import Viewer, checked_id, hold_row
 from services.assets import settle_references
 from services.deltas.embedding import content_hash, embedded_hashes
 from services.deltas.events import note_event
@@ -55,6 +55,10 @@ class Action:
     id: str
     source: DeltaSource
     deltas: list[dict[str, Any]] = field(default_factory=list)
+    # How many of these are in the log already.
+    stored: int = 0
+    # What else the action has changed, for those who watch: table, op and id.
+    taken_back: list[tuple[str, str, str]] = field(default_factory=list)
     # Files whose links came or went.
     assets: set[str] = field(default_factory=set)
 
@@ -184,6 +188,11 @@ class Action:
         if logged.name is LoggedTable.ENTRY_ASSETS:
             self.assets.add(row["asset_id"])
 
+    async def store(self) -> None:
+        """Put what has been done so far into the log."""
+        await self.writing.insert_many(Delta, self.deltas[self.stored :])
+        self.stored = len(self.deltas)
+
     @property
     def head(self) -> int:
         """The position of the newest delta, those of this action included."""
@@ -227,12 +236,10 @@ async def acting(
     yield action
     if not action.deltas:
         return
-    await writing.insert_many(Delta, action.deltas)
+    await action.store()
     await settle_references(writing, action.assets)
-    await writing.run(_forget_redo(), branch_id=branch.id)
-    await writing.run(
-        _move_head(), branch_id=branch.id, head=action.head, last_position=action.head
-    )
+    await forget_redo(writing, branch.id)
+    await writing.run(_move_head(), branch_id=branch.id, head=action.head)
     await note_event(
         writing,
         branch,
@@ -240,8 +247,31 @@ async def acting(
         action_id=action.id,
         source=source,
         head=action.head,
-        changes=[(each["target_table"], each["op"], each["target_id"]) for each in action.deltas],
+        changes=[
+            *((each["target_table"], each["op"], each["target_id"]) for each in action.deltas),
+            *action.taken_back,
+        ],
     )
+
+
+@asynccontextmanager
+async def acting_on(
+    writing: Writing,
+    viewer: Viewer,
+    table: type[BranchRow],
+    id: str,
+    *path: str | int,
+    expected_head: int | None = None,
+) -> AsyncIterator[tuple[Action, Image]]:
+    """One action that begins with a row, which is named as clients name it: the action, and the row
+    as it is. Raises NotFound with `path`, and Conflict like `acting`.
+    """
+    named = checked_id(id, table)
+    if named is None:
+        raise NotFound(f"There is no such {table.__name__} for you.", path=path)
+    branch_id, _, row_id = named.partition(":")
+    async with acting(writing, viewer, branch_id, expected_head=expected_head, path=path) as action:
+        yield action, await action.require(table, row_id, *path)
 
 
 async def hold_branch(
@@ -268,14 +298,18 @@ def _forget_redo() -> Any:
     return delete(RedoStep).where(col(RedoStep.branch_id) == param("branch_id"))
 
 
+async def forget_redo(writing: Writing, branch_id: str) -> None:
+    """What was undone can no longer be done again."""
+    await writing.run(_forget_redo(), branch_id=branch_id)
+
+
 @statement(Branch)
 def _move_head() -> Any:
+    head = param("head", BigInteger())
     return (
         update(Branch)
         .where(col(Branch.id) == param("branch_id"))
-        .values(
-            head=param("head", BigInteger()), last_position=param("last_position", BigInteger())
-        )
+        .values(head=head, last_position=func.greatest(col(Branch.last_position), head))
     )
 
 
