@@ -45,7 +45,8 @@ sdl: $(VENV)/run.stamp
 user: $(VENV)/run.stamp
 	@$(SERVE) user "$(name)" $(if $(role),--role $(role)) $(if $(revoke),--revoke)
 
-# make seed scale=1000: that many nodes in one tree of a character of the local user.
+# make seed scale=1000: that many nodes in trees of a character of the local user.
+# make seed scale=small|medium|large: a story of the local user's.
 seed: $(VENV)/run.stamp
 	$(BIN)/python -m bench seed $(or $(scale),1000)
 

@@ -21,8 +21,17 @@ def spread(values: Sequence[float]) -> dict[str, float] | None:
 
 def p99(values: Sequence[float]) -> float:
     """What 99 of 100 values do not exceed; one of the values."""
+    return _share(values, 0.99)
+
+
+def p95(values: Sequence[float]) -> float:
+    """What 95 of 100 values do not exceed; one of the values."""
+    return _share(values, 0.95)
+
+
+def _share(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
-    return ordered[int(len(ordered) * 0.99)]
+    return ordered[int(len(ordered) * share)]
 
 
 def ratios(name: str, ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:

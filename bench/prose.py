@@ -1,4 +1,6 @@
-"""Sentences of our own for generated trees: plain talk about a lighthouse, in three scripts."""
+"""Sentences of our own for generated trees and stories: plain talk about a lighthouse, in three
+scripts.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +42,17 @@ _SAY = (
     "{who} {did} {when}, {therefore}.", "{when}, {who} {did}.",
     "They say {who} {did}, {therefore}.", "I remember that {who} {did} {when}.",
 )  # fmt: skip
+_FIRST = (
+    "Aldous", "Brenna", "Corvin", "Delphine", "Ewan", "Fen", "Gudrun", "Halvard", "Isolde", "Jory",
+    "Käthe", "Lorcan", "Maud", "Nils", "Orla", "Perrin",
+)  # fmt: skip
+_LAST = (
+    "Ashdown", "Brack", "Cray", "Dunmore", "Eddystone", "Farrow", "Gull", "Harrow", "Inch", "Kelp",
+    "Lantern", "Marsh", "Northing", "Oakum", "Pitch", "Quay",
+)  # fmt: skip
+_PLACES = ("Stair", "Gallery", "Cellar", "Landing", "Yard", "Chapel", "Ropewalk", "Shoal", "Inn")
+_THINGS = ("Lamp", "Key", "Ledger", "Oar", "Compass", "Bell", "Coat", "Letter", "Lens", "Knife")
+_HOUSES = ("Guild", "Watch", "Brotherhood", "Company", "Parish", "Court")
 
 
 def question(draw: random.Random) -> str:
@@ -58,6 +71,36 @@ def answer(draw: random.Random) -> str:
 def topic(draw: random.Random) -> str:
     """A line of a few words."""
     return f"How {draw.choice(_WHO)} {draw.choice(_DID)}"
+
+
+def sentence(draw: random.Random) -> str:
+    """One sentence, about 60 characters."""
+    return _filled(draw, _SAY)
+
+
+def foreign(draw: random.Random) -> str:
+    """One sentence of another language."""
+    return draw.choice(_OTHER)
+
+
+def person(draw: random.Random) -> str:
+    """A name of somebody."""
+    return f"{draw.choice(_FIRST)} {draw.choice(_LAST)}"
+
+
+def place(draw: random.Random) -> str:
+    """A name of a place."""
+    return f"{draw.choice(_LAST)} {draw.choice(_PLACES)}"
+
+
+def thing(draw: random.Random) -> str:
+    """A name of a thing."""
+    return f"{draw.choice(_FIRST)}’s {draw.choice(_THINGS)}"
+
+
+def house(draw: random.Random) -> str:
+    """A name of people who hold together."""
+    return f"The {draw.choice(_LAST)} {draw.choice(_HOUSES)}"
 
 
 def _filled(draw: random.Random, patterns: tuple[str, ...]) -> str:

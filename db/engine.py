@@ -29,10 +29,12 @@ from db.tables.accounts import Setting
 _STATEMENT_CACHE = 512
 
 
-# The keys that all servers on a database share, by their names in the table of settings: 32 random
-# bytes each, in hexadecimal. They are neither shown nor logged.
+# What all servers on a database share, by its name in the table of settings: 32 random bytes each,
+# in hexadecimal. The keys are neither shown nor logged.
 CURSOR_KEY = "cursor_key"
 IDENTITY_KEY = "identity_key"
+# Tells this database from others that keep files in the same place.
+FILES_NAME = "files_name"
 
 # What a driver raises that cannot connect, or not with this address.
 NO_CONNECTION = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError)
@@ -66,15 +68,24 @@ class Database:
             yield Reading(connection, self._cursors)
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Writing]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
-        async with self._writing_pool.acquire() as connection, connection.transaction():
+    async def writing(self, *, sees_one_state: bool = False) -> AsyncIterator[Writing]:
+        """One transaction: committed when the block ends, rolled back when it raises.
+
+        With `sees_one_state` all its statements see the database as it was at the first of them
+        (repeatable read): what it reads need not be held against others. It may end with
+        asyncpg's SerializationError, and can then be tried again.
+        """
+        isolation = "repeatable_read" if sees_one_state else "read_committed"
+        async with (
+            self._writing_pool.acquire() as connection,
+            connection.transaction(isolation=isolation),
+        ):
             yield Writing(connection, self._cursors)
 
     async def load_secrets(self) -> None:
         """Take the key that signs cursors from the database; the first server makes every key."""
         async with self.writing() as writing:
-            for name in (CURSOR_KEY, IDENTITY_KEY):
+            for name in (CURSOR_KEY, IDENTITY_KEY, FILES_NAME):
                 await writing.run(
                     _keep_setting(), id=new_id("settings"), key=name, value=secrets.token_hex(32)
                 )
@@ -133,6 +144,13 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
             await reading_pool.close()
         raise unreachable(error) from error
     return Database(dsn, reading_pool, writing_pool)
+
+
+async def files_folder(reading: Reading) -> str:
+    """The name of the folder that holds the files of this database, once `load_secrets` has made
+    it: 16 letters and digits.
+    """
+    return (await secret_key(reading, FILES_NAME)).hex()[:16]
 
 
 async def secret_key(reading: Reading, name: str) -> bytes:

@@ -356,7 +356,11 @@ class PagedList(Generic[TableRow]):
         return Page(
             self,
             parent_id,
-            tuple(values.items()),
+            # Hashable, so that pages of one list are known as such.
+            tuple(
+                (name, tuple(value) if isinstance(value, list) else value)
+                for name, value in values.items()
+            ),
             nodes,
             has_next,
             has_previous,

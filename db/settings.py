@@ -6,6 +6,7 @@ Nothing else in the project reads the environment, so importing any module works
 from __future__ import annotations
 
 import ipaddress
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -94,6 +95,14 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(default=10.0, gt=0.5)
     cooling_off_days: float = Field(default=7.0, gt=0, le=3650)
     housekeeping_seconds: float = Field(default=60.0, gt=0)
+    # Files of users; without an address in a folder of data_dir.
+    assets_url: str | None = None
+    assets_endpoint: str | None = None
+    assets_region: str = "us-east-1"
+    assets_key_id: str | None = None
+    assets_key: SecretStr | None = None
+    assets_max_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    assets_retention_days: float = Field(default=7.0, gt=0, le=3650)
     demo_content: bool = True
     web_dir: Path = PROJECT_ROOT / "explorer" / "dist"
     log_format: Literal["console", "json"] = "console"
@@ -115,7 +124,14 @@ class Settings(BaseSettings):
             raise ValueError("must begin with postgresql://")
         return value
 
-    @field_validator("otlp_endpoint")
+    @field_validator("assets_url")
+    @classmethod
+    def _bucket_only(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"s3://[a-z0-9.-]+(/[^?#]*)?", value):
+            raise ValueError("must be like s3://bucket or s3://bucket/folder")
+        return value
+
+    @field_validator("otlp_endpoint", "assets_endpoint")
     @classmethod
     def _http_only(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
@@ -128,6 +144,15 @@ class Settings(BaseSettings):
             raise ValueError(
                 "MIRRORGRAPH_TRUSTED_DOCUMENTS_ONLY needs a file of documents: name it in "
                 "MIRRORGRAPH_TRUSTED_DOCUMENTS"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keys_come_together(self) -> Settings:
+        if (self.assets_key_id is None) != (self.assets_key is None):
+            raise ValueError(
+                "MIRRORGRAPH_ASSETS_KEY_ID and MIRRORGRAPH_ASSETS_KEY "
+                "are given together or not at all"
             )
         return self
 

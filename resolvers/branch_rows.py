@@ -4,6 +4,7 @@ or below a row of the past, at that moment. Whatever a row of the past leads to 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from resolvers.context import Context
 from resolvers.inputs import given
 from services import past
 from services.past import AsOf, Moment
+from services.text import refuse_unstorable
 
 # The most rows of a list that is no connection.
 MAX_LINKED = 200
@@ -80,8 +82,9 @@ async def pages(
     """A page of a list for each parent: a branch, or a row of one.
 
     `as_of` is GraphQL's input, where the field has one. `values` are parameters of the list's own
-    condition; `keep` says the same of one row, for rows of the past.
+    condition; `keep` says the same of one row, for rows of the past. Raises Invalid (INVALID_TEXT).
     """
+    refuse_unstorable(values, ())
     moments = [await _moment(context, parent, as_of) for parent in parents]
     # Before a connection is borrowed: two at once for one operation could block all others.
     past_rows = [
@@ -94,15 +97,17 @@ async def pages(
             await listing.pages(reading, present, page, **values, **context.viewer.parameters)
         )
         found = []
+        by_parent: dict[Moment, dict[str, list[Any]]] = {}
         for parent, moment, rows in zip(parents, moments, past_rows, strict=True):
             if moment is None:
                 found.append(next(live))
                 continue
-            below = [
-                row
-                for row in rows.values()
-                if listing.parent_id_of(row) == parent.id and (keep is None or keep(row))
-            ]
+            if moment not in by_parent:
+                by_parent[moment] = defaultdict(list)
+                for row in rows.values():
+                    if keep is None or keep(row):
+                        by_parent[moment][listing.parent_id_of(row)].append(row)
+            below = by_parent[moment].get(parent.id, [])
             found.append(
                 listing.page_of(reading, below, page, parent_id=parent.id, resolved_at=moment)
             )
@@ -159,7 +164,7 @@ class ResolvedAt:
     log_position: int
 
 
-async def moments_of_pages(context: Context, found: Sequence[Page[Any]]) -> list[ResolvedAt | None]:
+async def moments_of_pages(context: Context, pages: Sequence[Page[Any]]) -> list[ResolvedAt | None]:
     """Of which moment each page is; None for the present."""
     return [
         page.resolved_at
@@ -168,5 +173,5 @@ async def moments_of_pages(context: Context, found: Sequence[Page[Any]]) -> list
             and f"{page.resolved_at.branch_id}:{page.resolved_at.entry_id}",
             page.resolved_at.log_position,
         )
-        for page in found
+        for page in pages
     ]

@@ -12,16 +12,19 @@ from typing import Any, TypeVar
 from db.engine import Database
 from db.reading import Reading, Writing
 from db.settings import Settings
-from db.tables import Table
+from db.tables import AppSettings, Table
 from resolvers.batching import Batcher
 from services import accounts
 from services.access import Viewer, rows_by_ids
+from services.assets import FileStore
 from services.hub import Hub
 from services.rehearsing import Rehearsals
 from services.runs import RunWorker
 
 TableRow = TypeVar("TableRow", bound=Table)
 
+# Marks what a user has set up, which has the user's id and is no user.
+SETTINGS = "app_settings"
 # Marks a text or number in a stored payload, which a bare text is not: that is a row's id.
 PLAIN = "plain"
 
@@ -35,6 +38,7 @@ class Engine:
     hub: Hub
     worker: RunWorker
     rehearsals: Rehearsals
+    files: FileStore
 
 
 class AlreadyDone(Exception):
@@ -78,12 +82,13 @@ class Context:
         return self.engine.database.reading()
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Change]:
+    async def writing(self, *, sees_one_state: bool = False) -> AsyncIterator[Change]:
         """One transaction for one mutation, committed when the block ends; loaders are renewed.
 
         With an Idempotency-Key, raises AlreadyDone when this was carried out before.
+        `sees_one_state` is for what reads very much and writes only what is new; see `Database`.
         """
-        async with self.engine.database.writing() as writing:
+        async with self.engine.database.writing(sees_one_state=sees_one_state) as writing:
             claim = None
             if self.idempotency_key is not None:
                 claim = accounts.IdempotencyClaim(
@@ -131,6 +136,8 @@ def _kept(value: Any) -> Any:
         return [_kept(each) for each in value]
     if isinstance(value, (str, int)):
         return {PLAIN: value}
+    if type(value).__name__ == AppSettings.__name__:
+        return {SETTINGS: value.id}
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value.id
 
 

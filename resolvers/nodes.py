@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from db.ids import MalformedId, parse_id
-from resolvers.context import PLAIN, Context
+from db.tables import AppSettings
+from resolvers.context import PLAIN, SETTINGS, Context
 from services import calendars
 from services.access import table_named
 from services.errors import Invalid, LimitReached
@@ -37,8 +38,17 @@ async def _restored(context: Context, value: Any) -> Any:
     if isinstance(value, list):
         return [await _restored(context, each) for each in value]
     if isinstance(value, dict):
-        return value[PLAIN] if set(value) == {PLAIN} else SimpleNamespace(**value)
+        if set(value) == {SETTINGS}:
+            return (await context.many(AppSettings, [value[SETTINGS]]))[0]
+        return value[PLAIN] if set(value) == {PLAIN} else _with_attributes(value)
     return value and await row_by_id(context, value)
+
+
+def _with_attributes(value: Any) -> Any:
+    """A value that is no row, its parts included, as what its type reads attributes off."""
+    if isinstance(value, dict):
+        return SimpleNamespace(**{name: _with_attributes(each) for name, each in value.items()})
+    return [_with_attributes(each) for each in value] if isinstance(value, list) else value
 
 
 async def _rows(context: Context, ids: Sequence[str], argument: str) -> list[Any]:

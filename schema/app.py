@@ -10,6 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,13 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 from db.embedded import start_embedded
-from db.engine import Database, open_database
+from db.engine import Database, files_folder, open_database
 from db.listening import Listener
 from db.migrating import migrate
 from db.settings import AuthMode, Settings, SettingsError
 from resolvers.context import Engine
 from schema import run_events
-from schema.downloads import export_download
+from schema.downloads import asset_answer, download, export_answer
 from schema.observing import Observation
 from schema.root import schema
 from schema.signing_in import SignedIn, sign_in
@@ -49,6 +50,7 @@ from schema.wire.metrics import Metrics
 from schema.wire.origins import PREFLIGHT_HEADERS
 from services import accounts, demo
 from services.access import Viewer
+from services.assets import Bucket, FileStore, Sweeper, open_store
 from services.characters import issue_missing_records
 from services.endings import archive_deceased
 from services.exports import forget_old_exports
@@ -129,9 +131,10 @@ class Server:
         )
         await worker.start(is_only_server=settings.database_url is None)
         rehearsals = Rehearsals(database, provider, most=settings.concurrent_runs, budget=budget)
-        self._engine = Engine(settings, database, hub, worker, rehearsals)
+        files = await _open_files(settings, database)
+        self._engine = Engine(settings, database, hub, worker, rehearsals, files)
         housekeeper = Housekeeper(
-            database, _chores(settings), seconds=settings.housekeeping_seconds
+            database, _chores(settings, files), seconds=settings.housekeeping_seconds
         )
         housekeeper.start()
         self._closing.push_async_callback(housekeeper.stop)
@@ -203,11 +206,14 @@ class Server:
         )
 
 
-def _chores(settings: Settings) -> dict[str, Chore]:
+def _chores(settings: Settings, files: FileStore) -> dict[str, Chore]:
     """What the server does by the clock: one line for each chore."""
     days = settings.run_retention_days
+    sweeper = Sweeper(files, timedelta(days=settings.assets_retention_days))
     return {
         "archive the deceased": archive_deceased,
+        "delete files that nothing shows": sweeper.sweep_given_up,
+        "delete bytes without a row": sweeper.sweep_orphans,
         "forget old exports": forget_old_exports,
         "forget old texts of runs": lambda writing: forget_old_texts(writing, days),
         "issue missing identity records": issue_missing_records,
@@ -221,6 +227,24 @@ def _listener_lost(hub: Hub) -> None:
         "STREAM_INTERRUPTED",
         "Events can no longer be heard here: come back and go on with `after`.",
     )
+
+
+async def _open_files(settings: Settings, database: Database) -> FileStore:
+    async with database.reading() as reading:
+        folder = await files_folder(reading)
+    if settings.assets_url is not None:
+        bucket = Bucket(
+            settings.assets_url,
+            settings.assets_endpoint,
+            settings.assets_region,
+            settings.assets_key_id,
+            _revealed(settings.assets_key),
+        )
+        return open_store(bucket, folder)
+    try:
+        return open_store(settings.data_dir / "assets", folder)
+    except OSError as error:
+        raise SettingsError(f"MIRRORGRAPH_DATA_DIR: {error}") from None
 
 
 def _provider_settings(settings: Settings) -> ProviderSettings:
@@ -280,9 +304,12 @@ def create_app(settings: Settings) -> Starlette:
         Route("/graphql", endpoint, methods=None),
         WebSocketRoute("/graphql", endpoint),
         Route("/runs/{run_id}/events", run_events.RunEventStream(endpoint)),
-        Route(
-            "/exports/{export_id}",
-            export_download(server.sign_in, settings.allowed_origins, metrics),
+        *(
+            Route(path, download(answer, server.sign_in, settings.allowed_origins, metrics))
+            for path, answer in (
+                ("/exports/{id}", export_answer),
+                ("/assets/{id}", asset_answer),
+            )
         ),
         Route("/healthz", _health),
         Route("/readyz", readiness),

@@ -1,4 +1,4 @@
-"""What all lists of a branch share: the moment as of which they are read."""
+"""What rows and lists of branches share: the moment as of which they are read, and a few words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import strawberry
 
+from db.enums import InjectionMode
 from resolvers import branch_rows as resolve
+from resolvers import deltas as resolve_deltas
 from resolvers.batching import BatchFunction
-from schema.base import Connection, Node, described, field, relation
+from schema.base import Connection, Node, described, enum, field, relation
 
 if TYPE_CHECKING:
+    from schema.deltas import Delta
     from schema.stories.rows import Branch
 
 T = TypeVar("T")
 LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
+LazyDelta = Annotated["Delta", strawberry.lazy("schema.deltas")]
+
+# Of entities, lore and threads.
+enum(
+    InjectionMode,
+    ALWAYS="In every prompt.",
+    AUTO="Where it is found to matter.",
+    DISABLED="In none, unless somebody asks for it.",
+)
+EXPECTED_HEAD = "The head of the branch that was seen; any other is refused with CONFLICT."
 
 
 @strawberry.interface(description="Anything that belongs to a branch.")
@@ -25,6 +38,11 @@ class BranchNode(Node):
 
     row_id: strawberry.ID = field("Its own id: the same in every branch that was forked.")
     branch: LazyBranch | None = relation(resolve.branches_of_rows, "The branch it belongs to.")
+    history: Connection[LazyDelta] = relation(
+        resolve_deltas.histories_of_rows,
+        "Every change of it that is in the log of the branch, newest first; none from before the "
+        "story began.",
+    )
 
 
 @strawberry.input(one_of=True, description="A moment of a branch: one of the three.")

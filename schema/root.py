@@ -9,6 +9,8 @@ from strawberry.schema.config import StrawberryConfig
 
 from resolvers import nodes as resolve
 from schema.accounts import AccountQuery, AuditEvent
+from schema.app_settings import AppSettingsMutation, AppSettingsQuery
+from schema.assets import AssetMutation, AssetQuery
 from schema.base import LONG_SCALAR, Info, Long, Node, root_row
 from schema.calendars import CalendarMutation, CalendarQuery
 from schema.characters import (
@@ -24,12 +26,21 @@ from schema.characters import (
     SeatMutation,
     VoiceMutation,
 )
+from schema.comparing import ComparingMutation, ComparingQuery
+from schema.deltas import BranchSubscription
+from schema.entities import ENTITY_TYPES, EntityMutation
 from schema.lorebooks import LorebookMutation, LorebookQuery
 from schema.mirrors import Canonization, MirrorMutation, MirrorQuery, MirrorSubscription
 from schema.petitions import PetitionMutation, PetitionQuery, PetitionSubscription
+from schema.plot import HappeningMutation, LoreMutation, ThreadMutation
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
-from schema.stories import StoryQuery
+from schema.stories import StoryMutation, StoryQuery
+from schema.stories.chapters import ChapterMutation
+from schema.stories.entries import EntryMutation
+from schema.stories.eras import EraMutation
+from schema.stories.ways_back import WaysBackMutation
 from schema.transfers import TransferMutation, TransferQuery
+from schema.translations import TranslationMutation
 from schema.wire.uploads import UPLOAD_SCALAR, Upload
 
 
@@ -57,8 +68,11 @@ class NodeQuery:
 class Query(
     NodeQuery,
     AccountQuery,
+    AppSettingsQuery,
+    AssetQuery,
     CalendarQuery,
     CharacterQuery,
+    ComparingQuery,
     LorebookQuery,
     MirrorQuery,
     RunQuery,
@@ -72,6 +86,9 @@ class Query(
 
 @strawberry.type(description="Everything that can be changed.")
 class Mutation(
+    EntityMutation,
+    AppSettingsMutation,
+    AssetMutation,
     CalendarMutation,
     CharacterMutation,
     DraftMutation,
@@ -85,12 +102,28 @@ class Mutation(
     VoiceMutation,
     IdentityMutation,
     PetitionMutation,
+    StoryMutation,
+    WaysBackMutation,
+    ComparingMutation,
+    EntryMutation,
+    ChapterMutation,
+    EraMutation,
+    LoreMutation,
+    ThreadMutation,
+    HappeningMutation,
+    TranslationMutation,
 ):
     """The root of mutations."""
 
 
 @strawberry.type(description="Everything that can be watched.")
-class Subscription(DraftSubscription, MirrorSubscription, RunSubscription, PetitionSubscription):
+class Subscription(
+    BranchSubscription,
+    DraftSubscription,
+    MirrorSubscription,
+    RunSubscription,
+    PetitionSubscription,
+):
     """The root of subscriptions."""
 
 
@@ -98,7 +131,7 @@ schema = strawberry.Schema(
     query=Query,
     mutation=Mutation,
     subscription=Subscription,
-    types=[AuditEvent, EmbryoDraft, Canonization, *EVENT_TYPES],
+    types=[AuditEvent, EmbryoDraft, Canonization, *ENTITY_TYPES, *EVENT_TYPES],
     # Of Strawberry's own execution nothing is used: schema/wire/execution.py calls graphql-core.
     config=StrawberryConfig(
         sort_schema=True, scalar_map={Long: LONG_SCALAR, Upload: UPLOAD_SCALAR}

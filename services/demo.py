@@ -1,4 +1,4 @@
-"""What an empty server begins with: one character of our own and a small mirror tree."""
+"""What an empty server begins with: one character of our own, a small mirror tree, and a story."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any
 from sqlalchemy import exists, select
 from sqlmodel import col
 
-from db.enums import CitationTarget, NodeStatus, NodeType, Origin, Realm
+from db.enums import (
+    CitationTarget,
+    EntityKind,
+    Narration,
+    NodeStatus,
+    NodeType,
+    Origin,
+    Realm,
+    StoryMode,
+)
 from db.reading import Writing, statement
 from db.tables import Character, MirrorTree, TreeNode
-from services import characters, mirrors
+from services import characters, mirrors, stories
 from services.access import Viewer
 
 IDENTITY = {
@@ -52,6 +61,70 @@ LAST_ANSWER = (
     "lamp on the coast. The sea kept it for eleven years and then laid it on the second step. "
     "“I dry them on Sundays”, I told you. That one I have not dried."
 )
+STORY = stories.NewStory(
+    title="The Bell Under the Salt",
+    description="A village that was flooded on purpose, and somebody who has come to ask why.",
+    tags=("mystery", "sea"),
+    definition=stories.NewDefinition(
+        mode=StoryMode.ADVENTURE,
+        narration=Narration.SECOND,
+        genre=stories.NewStyle("Coastal mystery", "Small secrets, patient tides, no monsters."),
+        tone=stories.NewStyle("Quiet", "Plain sentences. What matters is said in passing."),
+        setting=(
+            "The salt flats of Orrin, where a village was given to the sea forty years ago and "
+            "comes up again for two hours at the lowest tides of the year."
+        ),
+        lead_key="tamsin",
+        calendar_system_id="earth-gregorian",
+        world_time_origin={
+            "year": 1911,
+            "month": 3,
+            "day": 16,
+            "hour": 5,
+            "minute": 30,
+            "second": 0,
+        },
+    ),
+    cast=(
+        stories.NewMember("flats", EntityKind.LOCATION, "The salt flats of Orrin"),
+        stories.NewMember(
+            "tower", EntityKind.LOCATION, "The bell tower", "All that stands.", parent_key="flats"
+        ),
+        stories.NewMember(
+            "tamsin",
+            EntityKind.CHARACTER,
+            "Tamsin Reed",
+            "A surveyor whose grandmother left Orrin with one shoe.",
+            location_key="flats",
+            keywords=("the surveyor",),
+            state={"traits": ["exact", "stubborn"], "drives": ["to know who rang the bell"]},
+        ),
+        stories.NewMember(
+            "hale",
+            EntityKind.CHARACTER,
+            "Corwin Hale",
+            "He rents boats, and has never once sailed over the village.",
+            location_key="flats",
+        ),
+        stories.NewMember("bell", EntityKind.ITEM, "The bell of Orrin", location_key="tower"),
+    ),
+    lore=(
+        stories.NewLore(
+            "tide",
+            "The lowest tide",
+            "Twice a year the sea leaves the village for two hours. Nobody stays for the third.",
+            "nature",
+            ("tide", "low water"),
+        ),
+    ),
+    opening=stories.NewOpening(
+        "The water has gone further out than the almanac allows. You stand where the market was, "
+        "with mud to the ankles, and from the tower that lost its bell forty years ago you hear "
+        "it strike once.",
+        ("tamsin",),
+        "flats",
+    ),
+)
 
 
 @statement(Character)
@@ -65,7 +138,10 @@ async def is_empty(writing: Writing) -> bool:
 
 
 async def create_demo(writing: Writing, viewer: Viewer) -> MirrorTree:
-    """Make the demo character and its tree: two answers to one question, a citation, a canon."""
+    """Make the demo character and its tree: two answers to one question, a citation, a canon; and
+    the demo story.
+    """
+    await stories.create_story(writing, viewer, STORY)
     embryo = await characters.create_embryo(writing, viewer, Origin.ORIGINAL, IDENTITY)
     character = await characters.activate_embryo(
         writing, viewer, embryo.id, [key for key, _ in characters.CHECKLIST]

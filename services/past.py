@@ -196,8 +196,9 @@ async def images_at(reading: Reading, moment: Moment, table: LoggedTable) -> dic
     the log up to there would give.
     """
     if moment.cut is None:
-        return await deltas.all_images(reading, moment.branch_id, table)
-    images = await deltas.images_before(reading, moment.branch_id, moment.cut, table)
+        images = await deltas.all_images(reading, moment.branch_id, table)
+    else:
+        images = await deltas.images_before(reading, moment.branch_id, moment.cut, table)
     if table is LoggedTable.STORY_ENTRIES:
         # Notices are about the present, and the log does not know them.
         return {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from services.errors import Invalid
+import re
+from collections.abc import Sequence
+
+from services.errors import Invalid, LimitReached
 
 MAX_TEXT = 1_000_000
 MAX_LINE = 500
+MAX_LINES = 50
 # As long as addresses of pictures, voices and documents get.
 MAX_REFERENCE = 2_000
+_LANGUAGE = re.compile("[a-z]{2}")
 
 
 def checked_text(value: str, *path: str | int, max_length: int = MAX_TEXT) -> str:
@@ -15,11 +20,38 @@ def checked_text(value: str, *path: str | int, max_length: int = MAX_TEXT) -> st
 
     Raises Invalid with INVALID_TEXT, TEXT_EMPTY or TEXT_TOO_LONG and the path of the field.
     """
-    refuse_unstorable(value, path)
+    checked_prose(value, *path, max_length=max_length)
     if not value.strip():
         raise Invalid("Write some text: this is empty.", "TEXT_EMPTY", path)
+    return value
+
+
+def checked_prose(value: str, *path: str | int, max_length: int = MAX_TEXT) -> str:
+    """Like checked_text, but it may be blank."""
+    refuse_unstorable(value, path)
     if len(value) > max_length:
         raise Invalid(f"Shorten this to {max_length:,} characters.", "TEXT_TOO_LONG", path)
+    return value
+
+
+def checked_lines(values: Sequence[str], *path: str | int, most: int = MAX_LINES) -> list[str]:
+    """Short texts such as tags and keywords, checked one by one.
+
+    Raises LimitReached for more than `most`, and what checked_text raises with the text's place.
+    """
+    if len(values) > most:
+        raise LimitReached(f"Give {most} at most.", path=path)
+    return [
+        checked_text(each, *path, index, max_length=MAX_LINE) for index, each in enumerate(values)
+    ]
+
+
+def checked_language(value: str, *path: str | int) -> str:
+    """The code of a language, as ISO 639-1 writes them: en, ja. Raises Invalid with
+    LANGUAGE_INVALID.
+    """
+    if not _LANGUAGE.fullmatch(value):
+        raise Invalid("A language is two small letters, such as en.", "LANGUAGE_INVALID", path)
     return value
 
 

@@ -2,7 +2,6 @@
 
 from db.columns import BranchRow, Table
 from db.tables.accounts import (
-    AppSettings,
     AuditEvent,
     Credential,
     Idempotency,
@@ -11,6 +10,15 @@ from db.tables.accounts import (
     RoleGrant,
     Setting,
     User,
+)
+from db.tables.app_settings import (
+    AgentAssignment,
+    AppSettings,
+    CachedModel,
+    ModelCapabilities,
+    ModelProfile,
+    ModelRef,
+    ProviderInstance,
 )
 from db.tables.assets import Asset, EntryAsset
 from db.tables.calendars import Calendar, CalendarEras, CalendarTier
@@ -27,7 +35,7 @@ from db.tables.characters import (
     RuntimeSeat,
     VoiceProfile,
 )
-from db.tables.deltas import BranchEvent, Delta, RedoStep
+from db.tables.deltas import BranchEvent, Delta, RedoStep, RowChange
 from db.tables.entities import CharacterRelationship, Stackable, StoryEntity, Visual
 from db.tables.lorebooks import Lorebook, LorebookEntry, LoreRecursion
 from db.tables.mirrors import (
@@ -63,6 +71,7 @@ from db.tables.translations import Embedding, Translation
 metadata = Table.metadata
 
 __all__ = [
+    "AgentAssignment",
     "AppSettings",
     "Asset",
     "AuditEvent",
@@ -70,6 +79,7 @@ __all__ = [
     "BranchEvent",
     "BranchRow",
     "Brief",
+    "CachedModel",
     "Calendar",
     "CalendarEras",
     "CalendarTier",
@@ -107,11 +117,16 @@ __all__ = [
     "Lorebook",
     "LorebookEntry",
     "MirrorTree",
+    "ModelCapabilities",
+    "ModelProfile",
+    "ModelRef",
     "Petition",
+    "ProviderInstance",
     "RedoStep",
     "RehearsalTurn",
     "Role",
     "RoleGrant",
+    "RowChange",
     "Run",
     "RunContext",
     "RunError",

@@ -8,8 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ForeignKey, Index, String, UniqueConstraint
-from sqlmodel import Field
+from sqlalchemy import Index, UniqueConstraint
 
 from db.columns import (
     Table,
@@ -17,9 +16,6 @@ from db.columns import (
     enum_column,
     id_column,
     json_column,
-    json_list_column,
-    json_object_column,
-    link_column,
     one_of,
     reference,
     text_column,
@@ -152,36 +148,3 @@ class Setting(Table, table=True):
     key: str = text_column()
     value: Any = json_column("value_json")
     created_at: datetime = created_at_column()
-
-
-class AppSettings(Table, table=True):
-    """What a user has set up: providers, profiles, defaults for new stories. One row for each.
-
-    Source: spec aventuras, app settings storage; glossary, section 12 (the key is the user's id).
-    """
-
-    __tablename__ = "app_settings"
-
-    # The user's id.
-    id: str = Field(sa_column=Column(String, ForeignKey("users.id"), primary_key=True))
-    # With their keys, which no answer and no log shows.
-    providers_json: list[dict[str, Any]] = json_list_column("providers")
-    profiles_json: list[dict[str, Any]] = json_list_column("profiles")
-    assignments_json: dict[str, str] = json_object_column("assignments")
-    default_provider_id: str | None = link_column(nullable=True)
-    embedding_backend: str | None = text_column(nullable=True)
-    embedding_model_id: str | None = text_column(nullable=True)
-    embedding_provider_id: str | None = link_column(nullable=True)
-    # Only what was set; what was not follows the server's defaults.
-    default_story_settings: dict[str, Any] = json_object_column("default_story_settings")
-    default_suggestion_categories: dict[str, Any] = json_object_column(
-        "default_suggestion_categories"
-    )
-    default_calendar_id: str | None = link_column(nullable=True)
-    appearance: dict[str, Any] = json_object_column("appearance")
-    ui_language: str | None = text_column(nullable=True)
-    onboarding_completed_at: datetime | None = time_column()
-    diagnostics: dict[str, Any] = json_object_column("diagnostics")
-    created_at: datetime = created_at_column()
-    updated_at: datetime | None = time_column()
-    version: int = version_column()

@@ -47,15 +47,21 @@ class Asset(Table, table=True):
     owner_user_id: str = reference("users.id")
     kind: AssetKind = enum_column()
     mime_type: str = text_column()
-    # Within the store, the same for its life.
+    # Its name within the store, the same for its life: its id.
     file_path: str = text_column()
     size_bytes: int = long_column()
     # SHA-256 in hexadecimal.
     content_hash: str = text_column()
     created_at: datetime = created_at_column()
-    # When nothing named it any more; it is swept some time later. Null while something does, or
-    # while it has just been uploaded.
+    # Since when nothing shows it: an upload begins so. It is swept some time later. Null while
+    # something shows it. This mark alone makes it a file to be deleted: its bytes stay where they
+    # are, because stores of objects cannot move them.
     pending_delete_at: datetime | None = time_column()
+
+    @property
+    def url(self) -> str:
+        """Where its owner can download it, on this server."""
+        return f"/assets/{self.id}"
 
 
 class EntryAsset(BranchRow, table=True):

@@ -75,6 +75,11 @@ class Delta(BranchRow, table=True):
     encoding_version: int = integer_column(default=1)
     created_at: datetime = created_at_column()
 
+    @property
+    def anchor(self) -> str | None:
+        """The name of the anchor outside."""
+        return None if self.entry_id is None else f"{self.branch_id}:{self.entry_id}"
+
 
 class RedoStep(Table, table=True):
     """An undone action that can be done again; the newest of a branch is done first."""

@@ -121,6 +121,12 @@ class StoryEntity(BranchRow, table=True):
         return [Stackable(key, held[key]) for key in sorted(held)]
 
     @property
+    def last_seen_world_time(self) -> int | None:
+        """When a character was last present, in seconds since the beginning of the story."""
+        seen = self.state.get("lastSeenAt")
+        return seen and int(seen["worldTime"])
+
+    @property
     def condition(self) -> str | None:
         """What has become of a location or an item."""
         return self.state.get("condition")

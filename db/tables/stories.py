@@ -59,6 +59,17 @@ class StoryDefinition:
     lead_entity_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ClassifierStatus:
+    """How far the facts of a branch have been taken from its text, and how that goes."""
+
+    state: str
+    processed_through: int
+    last_success_at: datetime | None
+    last_error: str | None
+    retry_count: int
+
+
 class Story(Table, table=True):
     """A story: what it is and how it is written. Its text and world are in its branches."""
 
@@ -80,7 +91,7 @@ class Story(Table, table=True):
     accent_color: str | None = text_column(nullable=True)
     status: StoryStatus = enum_column()
     is_favorite: bool = boolean_column(default=False)
-    # As `services/stories/model.py` reads and writes them; read through `definition`.
+    # As `services/shapes/stories.py` has them; the first is read through `definition`.
     definition_json: dict[str, Any] = json_column("definition")
     settings: dict[str, Any] = json_column("settings")
     # The branch that is open. No foreign key: the two tables name each other.
@@ -122,14 +133,30 @@ class Branch(Table, table=True):
     name: str = text_column()
     # {state, processedThrough, lastSuccessAt, lastError, retryCount}; not logged.
     classifier_status: dict[str, Any] = json_object_column("classifier_status")
-    # The position of the newest delta; 0 where there is none.
+    # The position of the newest delta, or `head_floor` if that is higher.
     head: int = long_column(default=0)
     # The highest position ever given. Positions are not given again, so that who has seen a head
     # cannot take another one for it.
     last_position: int = long_column(default=0)
+    # Heads up to here are of states that are gone: something below them was taken back. So none of
+    # them is given again, and a state has a head of its own.
+    head_floor: int = long_column(default=0)
     # The number of the newest event.
     last_event_seq: int = long_column(default=0)
     created_at: datetime = created_at_column()
+
+    @property
+    def classifier(self) -> ClassifierStatus:
+        """How far it has been read."""
+        status = self.classifier_status
+        succeeded = status.get("lastSuccessAt")
+        return ClassifierStatus(
+            state=status.get("state", "idle"),
+            processed_through=status.get("processedThrough", 0),
+            last_success_at=succeeded and datetime.fromisoformat(succeeded),
+            last_error=status.get("lastError"),
+            retry_count=status.get("retryCount", 0),
+        )
 
 
 class StoryEntry(BranchRow, table=True):
@@ -223,3 +250,8 @@ class EraFlip(BranchRow, table=True):
     at_worldtime: int = long_column()
     era_name: str = text_column()
     created_at: datetime = created_at_column()
+
+    @property
+    def at_world_time(self) -> int:
+        """The same, by the word that is used everywhere else."""
+        return self.at_worldtime

@@ -46,6 +46,11 @@ class Translation(BranchRow, table=True):
     created_at: datetime = created_at_column()
     updated_at: datetime | None = time_column()
 
+    @property
+    def text(self) -> str:
+        """What the field says in this language."""
+        return self.translated_text
+
 
 class Embedding(BranchRow, table=True):
     """Says which text of a row has been embedded, by which model. Follows from the texts, so it is

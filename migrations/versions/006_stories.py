@@ -189,6 +189,7 @@ def upgrade() -> None:
         ),
         sa.Column("head", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_position", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
+        sa.Column("head_floor", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_event_seq", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column(
             "created_at",

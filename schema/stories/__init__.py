@@ -6,9 +6,10 @@ import strawberry
 
 from resolvers import stories as resolve
 from schema.base import Connection, root_list, root_row
+from schema.stories.changes import StoryMutation
 from schema.stories.rows import Branch, Story
 
-__all__ = ["Branch", "Story", "StoryQuery"]
+__all__ = ["Branch", "Story", "StoryMutation", "StoryQuery"]
 
 
 @strawberry.type
@@ -20,4 +21,8 @@ class StoryQuery:
     stories: Connection[Story] = root_list(
         resolve.list_stories,
         "The viewer's stories: favourites first, then those that were opened last.",
+        arguments={
+            "status": "Only those of this status.",
+            "search": "Only those with this in title, description or tags, whatever the case.",
+        },
     )

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import delete, func, update
+from sqlalchemy import delete, exists, func, select, update
 from sqlmodel import col
 
 from db.paging import Page, PagedList, PageRequest, SortKey
 from db.reading import Reading, Writing, columns, param, statement
-from db.tables import Calendar
+from db.tables import Calendar, Story
 from services.access import Viewer, find_row, hold_row, require_version, visible
 from services.accounts import record_act
 from services.calendars.built_ins import BUILT_INS
@@ -103,8 +103,17 @@ async def update_calendar(
 
 
 async def delete_calendar(writing: Writing, viewer: Viewer, calendar_id: str) -> str:
-    """Delete a calendar; its id. Raises NotFound and Forbidden (CALENDAR_BUILT_IN)."""
+    """Delete a calendar; its id. Raises NotFound and Forbidden (CALENDAR_BUILT_IN,
+    CALENDAR_IN_USE).
+    """
     calendar = await _hold(writing, viewer, calendar_id)
+    # A story that takes it up holds it first, so that none can do so unseen.
+    if await writing.value(_is_in_use(), of_id=calendar.id, **viewer.parameters):
+        raise Forbidden(
+            "A story counts by this calendar: give it another one first.",
+            "CALENDAR_IN_USE",
+            _CALENDAR_PATH,
+        )
     await writing.run(_delete(), of_id=calendar.id)
     await record_act(writing, viewer, "calendar_deleted", calendar.id)
     return calendar.id
@@ -161,6 +170,12 @@ def _update(names: tuple[str, ...]) -> Any:
         )
         .returning(*columns(Calendar))
     )
+
+
+@statement(Story)
+def _is_in_use() -> Any:
+    calendar_id = col(Story.definition_json)["calendarSystemId"].astext
+    return select(exists(select(1).where(visible(Story), calendar_id == param("of_id"))))
 
 
 @statement(Calendar)

@@ -9,6 +9,7 @@ from services.cards.card import PICTURE_PATH, Card, CardFile, CardWarning
 from services.cards.lore_reading import read_lorebook, read_lorebook_file
 from services.cards.lore_writing import LorebookTarget, write_lorebook, write_lorebook_file
 from services.cards.lorebook import Lorebook, LoreEntry, Recursion, is_pattern
+from services.cards.media import media_type_of
 from services.cards.reading import read_card
 from services.cards.writing import CardTarget, write_card
 
@@ -24,6 +25,7 @@ __all__ = [
     "Recursion",
     "find_picture",
     "is_pattern",
+    "media_type_of",
     "read_card",
     "read_lorebook",
     "read_lorebook_file",

@@ -16,6 +16,7 @@ from services.deltas.history import (
 )
 from services.deltas.logged import LOGGED, Image, Logged, logged_of
 from services.deltas.looking_back import images_before
+from services.deltas.redoing import redo_branch
 from services.deltas.rows import all_images
 from services.deltas.selecting import Cut, cut_behind
 from services.deltas.undoing import (
@@ -24,7 +25,6 @@ from services.deltas.undoing import (
     ReversedAction,
     ReversedChange,
     RollbackWarning,
-    redo_branch,
     roll_back_branch,
     undo_branch,
 )

@@ -9,16 +9,26 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import asyncpg
-from sqlalchemy import BigInteger, Integer, delete, func, literal_column, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Integer,
+    case,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import cast as as_type
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
-from db.enums import DeltaSource, LoggedTable
-from db.reading import Reading, Writing, any_of, columns, param, statement
-from db.tables import Branch, Delta, Embedding
+from db.enums import DeltaSource, EntryKind, LoggedTable
+from db.reading import Reading, Record, Statement, Writing, any_of, columns, param, statement
+from db.tables import Branch, Delta, StoryEntry
 from services.assets import settle_references
-from services.deltas.embedding import content_hash, embedded_hashes
+from services.deltas.embedding import content_hash, embedded_hashes, forget_embeddings
 from services.deltas.logged import LOGGED, ORDER, STALE, Image
 from services.deltas.reversing import Reversal
 from services.deltas.rows import change_images, put_images, take_rows
@@ -33,28 +43,33 @@ def _prune() -> Any:
     )
 
 
-@statement(Delta)
-def _patch() -> Any:
-    return (
-        update(Delta)
-        .where(col(Delta.branch_id) == param("branch_id"), col(Delta.row_id) == param("delta_id"))
-        .values(undo_payload=param("payload", JSONB()))
-    )
+TAKEN = (
+    "Something that was made since stands where a row would come back, and stays: take that away "
+    "first."
+)
+# Many at once: a JSON object with a value for the id of each delta.
+_PATCH: Statement[Any] = Statement(
+    "UPDATE deltas AS d SET undo_payload = c.value FROM jsonb_each($2) AS c "
+    "WHERE d.branch_id = $1 AND d.id = c.key",
+    ("branch_id", "changed"),
+    {},
+    Record,
+)
+_REOWN: Statement[Any] = Statement(
+    f"UPDATE deltas AS d SET source = '{DeltaSource.USER_EDIT}', entry_id = NULL, "
+    "action_id = c.value #>> '{}' FROM jsonb_each($2) AS c "
+    "WHERE d.branch_id = $1 AND d.id = c.key",
+    ("branch_id", "changed"),
+    {},
+    Record,
+)
 
 
-@statement(Delta)
-def _reown() -> Any:
-    return (
-        update(Delta)
-        .where(col(Delta.branch_id) == param("branch_id"), col(Delta.row_id) == param("delta_id"))
-        .values(source=DeltaSource.USER_EDIT.value, entry_id=None, action_id=param("action_id"))
-    )
-
-
-@statement(Embedding)
-def _forget_embeddings() -> Any:
-    return delete(Embedding).where(
-        col(Embedding.branch_id) == param("branch_id"), any_of(Embedding.target_id, "ids")
+@statement(StoryEntry)
+def _notices() -> Any:
+    return select(*columns(StoryEntry)).where(
+        col(StoryEntry.branch_id) == param("branch_id"),
+        col(StoryEntry.kind) == EntryKind.SYSTEM.value,
     )
 
 
@@ -65,10 +80,18 @@ def _settle_head() -> Any:
         .where(col(Delta.branch_id) == col(Branch.id))
         .scalar_subquery()
     )
+    floor, lowest = col(Branch.head_floor), param("lowest", BigInteger())
+    # Whether the log is now what it was when it last ended where it ends now.
+    is_known = (lowest > floor) & or_(param("is_redo", Boolean()), lowest > newest)
+    fresh = col(Branch.last_position) + 1
     return (
         update(Branch)
         .where(col(Branch.id) == param("branch_id"))
-        .values(head=newest)
+        .values(
+            head=case((is_known, func.greatest(newest, floor)), else_=fresh),
+            head_floor=case((is_known, floor), else_=fresh),
+            last_position=case((is_known, col(Branch.last_position)), else_=fresh),
+        )
         .returning(*columns(Branch))
     )
 
@@ -94,9 +117,17 @@ async def clamp_watermark(writing: Writing, branch_id: str, position: int) -> No
     await writing.run(_clamp(), branch_id=branch_id, position=position)
 
 
-async def settle_head(writing: Writing, branch_id: str) -> Branch:
-    """Set the head to the newest delta that there is; the branch."""
-    branch = await writing.first(_settle_head(), branch_id=branch_id)
+async def settle_head(
+    writing: Writing, branch_id: str, lowest: int, *, is_redo: bool = False
+) -> Branch:
+    """Set the head after a way back that changed nothing in the log below a position; the branch.
+
+    Where only the end of the log was taken off, or put on again, the head is that of the same log
+    before. Otherwise the branch is what it never was, and gets a head that it never had.
+    """
+    branch = await writing.first(
+        _settle_head(), branch_id=branch_id, lowest=lowest, is_redo=is_redo
+    )
     assert branch is not None
     return branch
 
@@ -114,10 +145,10 @@ async def patch_log(writing: Writing, branch_id: str, reversal: Reversal) -> Non
     """Write what becomes of deltas that stay: of deletes that hold touched rows, of creates that a
     person's write keeps.
     """
-    for delta_id, payload in reversal.payloads.items():
-        await writing.run(_patch(), branch_id=branch_id, delta_id=delta_id, payload=payload)
-    for delta_id, action_id in reversal.reowned.items():
-        await writing.run(_reown(), branch_id=branch_id, delta_id=delta_id, action_id=action_id)
+    if reversal.payloads:
+        await writing.run(_PATCH, branch_id=branch_id, changed=reversal.payloads)
+    if reversal.reowned:
+        await writing.run(_REOWN, branch_id=branch_id, changed=reversal.reowned)
 
 
 async def prune(writing: Writing, branch_id: str, delta_ids: Collection[str]) -> None:
@@ -154,6 +185,9 @@ async def apply_rows(
             changed_columns.setdefault(table, set()).update(
                 each for each in after if not same(before.get(each), after[each])
             )
+    entries = LoggedTable.STORY_ENTRIES
+    if entries in gone or entries in back:
+        reversal.notices = await take_notices(writing, branch_id)
     await _mark_stale(writing, branch_id, changed, changed_columns, back)
     try:
         for table in reversed(ORDER):
@@ -164,13 +198,18 @@ async def apply_rows(
         for table in ORDER:
             await put_images(writing, table, back.get(table, ()))
     except asyncpg.UniqueViolationError:
-        raise Conflict(
-            "Something that was made since stands where a row would come back, and stays: take "
-            "that away first.",
-            "REVERSAL_BLOCKED",
-        ) from None
+        raise Conflict(TAKEN, "REVERSAL_BLOCKED") from None
     await _forget_vectors(writing, branch_id, gone, back)
     await settle_references(writing, assets)
+
+
+async def take_notices(writing: Writing, branch_id: str) -> list[str]:
+    """Take out the entry of kind system, if there is one: it is about an end of the story that is
+    another one now, stands where the next entry belongs, and the log does not know it. Its id.
+    """
+    ids = [row.row_id for row in await writing.all(_notices(), branch_id=branch_id)]
+    await take_rows(writing, branch_id, LoggedTable.STORY_ENTRIES, ids)
+    return ids
 
 
 async def _forget_vectors(
@@ -181,9 +220,7 @@ async def _forget_vectors(
 ) -> None:
     kept = {row["id"] for rows in back.values() for row in rows}
     ids = [each for table, ids in gone.items() if LOGGED[table].embedded for each in ids]
-    lost = [each for each in ids if each not in kept]
-    if lost:
-        await writing.run(_forget_embeddings(), branch_id=branch_id, ids=lost)
+    await forget_embeddings(writing, branch_id, [each for each in ids if each not in kept])
 
 
 async def _mark_stale(

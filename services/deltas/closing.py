@@ -82,27 +82,39 @@ async def close(
         )
     }
     await keep_ties(reading, closed)
-    fresh = {
-        each.target_id for each in closed.deltas.values() if each.op == DeltaOp.CREATE
-    } - closed.kept_ties.keys()
-    by_reference: set[str] = set()
+    made = {each.target_id for each in closed.deltas.values() if each.op == DeltaOp.CREATE}
+    await _remove(reading, closed, made - closed.kept_ties.keys())
+    return closed
+
+
+async def close_over(reading: Reading, closed: Closed, ids: set[str]) -> bool:
+    """Close a set over rows that go without their creates being taken back; whether it grew.
+
+    Raises Conflict like `close`.
+    """
+    naming = await _naming(reading, closed, ids) - closed.removed
+    await _remove(reading, closed, naming)
+    return bool(naming)
+
+
+async def _remove(reading: Reading, closed: Closed, fresh: set[str]) -> None:
+    """Take these rows along, with all that names them."""
+    removed: set[str] = set()
     while fresh:
+        removed |= fresh
         closed.removed |= fresh
-        for each in await deltas_of_rows(reading, branch_id, fresh):
+        for each in await deltas_of_rows(reading, closed.branch_id, fresh):
             if each.op != DeltaOp.DELETE:
                 closed.deltas[each.row_id] = each
-        named = await _naming(reading, closed, fresh)
-        fresh = named - closed.removed
-        by_reference |= fresh
-    for row_id in closed.removed & closed.kept_ties.keys():
+        fresh = await _naming(reading, closed, fresh) - closed.removed
+    for row_id in removed & closed.kept_ties.keys():
         del closed.kept_ties[row_id]
     made = {each.target_id for each in closed.deltas.values() if each.op == DeltaOp.CREATE}
-    if by_reference - made:
+    if removed - made:
         raise Conflict(
             "The log of this branch does not say how a row came that would have to go.",
             "HISTORY_INCOMPLETE",
         )
-    return closed
 
 
 async def _naming(reading: Reading, closed: Closed, ids: set[str]) -> set[str]:

@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlmodel import col
 
 from db.enums import LoggedTable
-from db.reading import Reading, any_of, param, statement
+from db.reading import Reading, Writing, any_of, param, statement
 from db.tables import Embedding
 from services.deltas.logged import LOGGED, Image
 
@@ -40,3 +40,16 @@ async def embedded_hashes(
         for row in await reading.all(_hashes(), branch_id=branch_id, ids=list(ids)):
             found.setdefault(row.target_id, set()).add(row.source_hash)
     return found
+
+
+@statement(Embedding)
+def _forget() -> Any:
+    return delete(Embedding).where(
+        col(Embedding.branch_id) == param("branch_id"), any_of(Embedding.target_id, "ids")
+    )
+
+
+async def forget_embeddings(writing: Writing, branch_id: str, ids: Sequence[str]) -> None:
+    """What was embedded of rows goes with them: nothing logs it, so nobody else would take it."""
+    if ids:
+        await writing.run(_forget(), branch_id=branch_id, ids=list(ids))

@@ -31,6 +31,7 @@ async def invalidate_facts(
         await apply_reversal(
             action.writing, action.branch.id, await compute(action.writing, closed)
         )
+        action.has_reached_back = True
         action.taken_back += [
             (each.target_table, each.op, each.target_id) for each in closed.newest_first
         ]

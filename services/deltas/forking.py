@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
+
 from db.enums import EntryKind, LoggedTable
 from db.reading import Record, Statement, Writing
 from db.tables import Branch, StoryEntry
 from services.access import Viewer, require_row, row_id_in
-from services.deltas.applying import mark_stale, patch_log, settle_head
+from services.assets import settle_references
+from services.deltas.applying import TAKEN, mark_stale, patch_log, settle_head
 from services.deltas.closing import close
 from services.deltas.logged import LOGGED
-from services.deltas.reversing import Reversal, compute
+from services.deltas.reversing import MAX_POSITION, Reversal, compute
 from services.deltas.rows import put_images
 from services.deltas.selecting import cut_behind, deltas_behind
-from services.errors import Invalid
+from services.errors import Conflict, Invalid
 from services.text import MAX_LINE, checked_text
 
 # What a fork does with every table whose rows belong to a branch; one that is not here is a defect,
@@ -78,15 +81,21 @@ async def fork_branch(
         last_position=parent.last_position,
     )
     counts = {}
-    for table in LOGGED:
-        counts[str(table)] = await _copy(
-            writing, parent.id, branch.id, table, entry.position, reversal
-        )
+    try:
+        for table in LOGGED:
+            counts[str(table)] = await _copy(
+                writing, parent.id, branch.id, table, entry.position, reversal
+            )
+    except asyncpg.UniqueViolationError:
+        raise Conflict(TAKEN, "REVERSAL_BLOCKED") from None
+    shown = LoggedTable.ENTRY_ASSETS
+    links = [row for (table, _), row in reversal.after.items() if table is shown and row]
+    await settle_references(writing, {row["asset_id"] for row in links})
     counts["embeddings"] = await writing.run(
         _COPY_EMBEDDINGS, parent_id=parent.id, branch_id=branch.id, gone=_gone(reversal)
     )
     counts["deltas"] = await _copy_log(writing, parent.id, branch.id, reversal)
-    branch = await settle_head(writing, branch.id)
+    branch = await settle_head(writing, branch.id, MAX_POSITION)
     return Fork(branch, [CopiedRows(table, rows) for table, rows in counts.items()])
 
 

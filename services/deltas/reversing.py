@@ -14,15 +14,16 @@ from typing import Any
 from db.enums import DeltaOp, DeltaSource, LoggedTable
 from db.reading import Reading
 from db.tables import Delta
-from services.deltas.closing import VIEWS, Closed, KeptTie, held_rows
-from services.deltas.logged import LOGGED, Image, Logged
+from services.deltas.closing import VIEWS, Closed, KeptTie, close_over, held_rows
+from services.deltas.logged import LOGGED, ORDER, Image, Logged
 from services.deltas.rows import images_by_ids
-from services.deltas.selecting import deltas_of_action, deltas_of_rows
+from services.deltas.selecting import deltas_of_actions, deltas_of_rows
 from services.deltas.writing import CHILDREN, payload_between
 from services.errors import Conflict
-from services.shapes import overlay
+from services.shapes import overlay, same
 
 RowKey = tuple[LoggedTable, str]
+MAX_POSITION = 2**63 - 1
 TIES = LoggedTable.CHARACTER_RELATIONSHIPS
 
 
@@ -40,16 +41,31 @@ class Reversal:
     payloads: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Creates of rows that a person's write keeps: the action that owns them from now on.
     reowned: dict[str, str] = field(default_factory=dict)
-    # What does a delta again that was taken back: a row, or a payload.
-    forwards: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    # What was taken back: the row of a create, and of an update the row before and after that.
+    unmade: dict[str, Image] = field(default_factory=dict)
+    unchanged: dict[str, tuple[Logged, Image, Image]] = field(default_factory=dict)
     # Deltas that cannot be done again, with all that has become of them.
     without_return: set[str] = field(default_factory=set)
+    # Relationships that go because nobody's view of them is left.
+    ended: set[str] = field(default_factory=set)
+    # The lowest position of the log at which something is changed.
+    lowest: int = MAX_POSITION
+    # Entries of kind system that went.
+    notices: list[str] = field(default_factory=list)
+
+    def forward(self, delta_id: str) -> dict[str, Any] | None:
+        """What does a delta again that was taken back: a row, a payload, or nothing for a delete.
+        Worked out when it is asked for, because only undo needs it.
+        """
+        if delta_id in self.unchanged:
+            return payload_between(*self.unchanged[delta_id])
+        return self.unmade.get(delta_id)
 
     def changed(self) -> Iterable[tuple[RowKey, Image | None, Image | None]]:
         """The rows that differ, with both sides."""
         for key, after in self.after.items():
             before = self.before.get(key)
-            if before is not after and before != after:
+            if before is not after and not same(before, after):
                 yield key, before, after
 
 
@@ -87,37 +103,43 @@ class Reverser:
                 self._undo_update(delta, key)
             else:
                 self._undo_delete(delta, key)
-            if delta.row_id not in self.result.reowned:
-                self.result.pruned.add(delta.row_id)
+            self._touch(delta)
         self._end_ties_without_views()
+        self.result.pruned |= self.closed.deltas.keys() - self.result.reowned.keys()
         self.result.after = self._rows
         return self.result
+
+    def _touch(self, delta: Delta) -> None:
+        self.result.lowest = min(self.result.lowest, delta.log_position)
+
+    def _prune(self, delta: Delta) -> None:
+        """Take a change out of the log that is not among those taken back."""
+        self._touch(delta)
+        self.result.pruned.add(delta.row_id)
 
     def _undo_create(self, delta: Delta, key: RowKey) -> None:
         row, tie = self._rows.get(key), self.closed.kept_ties.get(delta.target_id)
         if tie is not None:
             self._keep_tie(delta, key, tie)
         elif row is not None:
-            self.result.forwards[delta.row_id] = row
+            self.result.unmade[delta.row_id] = row
             self._rows[key] = None
         elif key in self._holders:
-            self._strip(delta, key)
+            self._strip(key)
+            self.result.without_return.add(delta.row_id)
 
     def _undo_update(self, delta: Delta, key: RowKey) -> None:
         row = self._rows.get(key)
         if row is not None:
             restored = self._restored(delta, key[0], row)
-            self.result.forwards[delta.row_id] = payload_between(LOGGED[key[0]], row, restored)
+            self.result.unchanged[delta.row_id] = (LOGGED[key[0]], row, restored)
             self._rows[key] = restored
         elif key in self._holders:
-            holder = self._holders[key]
-            held = self._held(holder, key)
-            restored = self._restored(delta, key[0], held)
-            held.update(restored)
+            held = self._held(key)
+            held.update(self._restored(delta, key[0], held))
             self.result.without_return.add(delta.row_id)
 
     def _undo_delete(self, delta: Delta, key: RowKey) -> None:
-        self.result.forwards[delta.row_id] = None
         for table, row in held_rows(delta):
             if self._rows.get((table, row["id"])) is None:
                 self._rows[table, row["id"]] = {
@@ -125,25 +147,25 @@ class Reverser:
                 }
 
     def _restored(self, delta: Delta, table: LoggedTable, row: Image) -> Image:
-        """The row with what the delta has overwritten; a person's later write to a column stays."""
+        """The row with what the delta has overwritten; a person's later write to a column stays.
+        Of JSON that is restored part by part, the parts are restored all the same.
+        """
         payload = delta.undo_payload or {}
         kept: set[str] = set()
         if delta.source != DeltaSource.USER_EDIT:
             for later in self._protected.get(delta.target_id, ()):
                 if later.log_position > delta.log_position:
-                    kept |= _written(later, row)
+                    kept |= _written(later, row) - LOGGED[table].shapes.keys()
         return restored(LOGGED[table], row, payload, without=kept)
 
     def _keep_tie(self, delta: Delta, key: RowKey, tie: KeptTie) -> None:
         """A relationship that a person has written to loses what only machines said."""
         row = self._rows.get(key)
-        held = row is None and key in self._holders
-        image = self._held(self._holders[key], key) if held else dict(row or {})
         gone = {view for view in VIEWS if view not in tie.views}
-        for view in gone:
-            image[view] = None
-        if not held:
-            self._rows[key] = image
+        if row is not None:
+            self._rows[key] = {**row, **dict.fromkeys(gone)}
+        elif key in self._holders:
+            self._held(key).update(dict.fromkeys(gone))
         self.result.reowned[delta.row_id] = tie.owner_action_id
         self.result.without_return.add(delta.row_id)
         # Later machine writes that only set what is gone now would bring it back when undone.
@@ -154,10 +176,12 @@ class Reverser:
                 and other.source != DeltaSource.USER_EDIT
                 and _columns(other) <= gone
             ):
-                self.result.pruned.add(other.row_id)
+                self._prune(other)
 
-    def _held(self, holder: Delta, key: RowKey) -> dict[str, Any]:
+    def _held(self, key: RowKey) -> dict[str, Any]:
         """The copy of a row in the payload of the delete that holds it, to be changed."""
+        holder = self._holders[key]
+        self._touch(holder)
         payload = self.result.payloads.setdefault(
             holder.row_id, copy.deepcopy(holder.undo_payload or {})
         )
@@ -166,35 +190,40 @@ class Reverser:
         rows: list[dict[str, Any]] = payload[CHILDREN][str(key[0])]
         return next(row for row in rows if row["id"] == key[1])
 
-    def _strip(self, delta: Delta, key: RowKey) -> None:
+    def _strip(self, key: RowKey) -> None:
         """Take a row out of the delete that holds it; where it is the delete's own, that goes."""
-        holder = self._holders.pop(key)
-        self.result.without_return.add(delta.row_id)
-        if key == (LoggedTable(holder.target_table), holder.target_id):
-            self.result.payloads.pop(holder.row_id, None)
-            self.result.pruned.add(holder.row_id)
+        held, holder = self._held(key), self._holders.pop(key)
+        payload = self.result.payloads[holder.row_id]
+        if held is payload:
+            del self.result.payloads[holder.row_id]
+            self._prune(holder)
             return
-        held = self._held(holder, key)
-        children = self.result.payloads[holder.row_id][CHILDREN]
-        children[str(key[0])].remove(held)
-        if not children[str(key[0])]:
-            del children[str(key[0])]
+        rows = payload[CHILDREN][str(key[0])]
+        rows.remove(held)
+        if not rows:
+            del payload[CHILDREN][str(key[0])]
 
     def _end_ties_without_views(self) -> None:
         """A relationship of which neither view is left goes, and the rest of its log with it."""
-        for key, row in self._rows.items():
-            if key[0] is TIES and row is not None and all(row[view] is None for view in VIEWS):
+        touched = {each.target_id: each for each in self.closed.deltas.values()}
+        for row_id in (each for each in touched if touched[each].target_table == TIES):
+            key = (TIES, row_id)
+            row = self._rows.get(key)
+            is_held = row is None and key in self._holders
+            image = self._held(key) if is_held else row
+            if image is None or any(image[view] is not None for view in VIEWS):
+                continue
+            self.result.ended.add(row_id)
+            if is_held:
+                self._strip(key)
+            else:
                 self._rows[key] = None
-                rest = {each.row_id for each in self._others.get(key[1], ())}
-                if rest:
-                    self.result.without_return |= {
-                        each.row_id
-                        for each in self.closed.deltas.values()
-                        if each.target_id == key[1]
-                    }
-                self.result.pruned |= rest
-                for delta_id in rest & self.result.reowned.keys():
-                    del self.result.reowned[delta_id]
+            for other in self._others.get(row_id, ()):
+                self._prune(other)
+            for each in self.closed.deltas.values():
+                if each.target_id == row_id:
+                    self.result.reowned.pop(each.row_id, None)
+                    self.result.without_return.add(each.row_id)
 
 
 def restored(
@@ -224,16 +253,27 @@ def _written(delta: Delta, row: Image) -> set[str]:
     return set(row) if delta.op == DeltaOp.CREATE else set(delta.undo_payload or {})
 
 
-def _mentions(value: Any, row_id: str) -> bool:
+def _mentions(value: Any, ids: set[str]) -> bool:
     if isinstance(value, dict):
-        return any(_mentions(each, row_id) for each in value.values())
+        return any(_mentions(each, ids) for each in value.values())
     if isinstance(value, list):
-        return any(_mentions(each, row_id) for each in value)
-    return bool(value == row_id)
+        return any(_mentions(each, ids) for each in value)
+    return isinstance(value, str) and value in ids
 
 
 async def compute(reading: Reading, closed: Closed) -> Reversal:
-    """What taking back a closed set does. Raises Conflict (REVERSAL_BLOCKED)."""
+    """What taking back a closed set does; it is closed over relationships that end by it. Raises
+    Conflict (REVERSAL_BLOCKED, HISTORY_INCOMPLETE).
+    """
+    reversal = await _reversed(reading, closed)
+    while reversal.ended and await close_over(reading, closed, reversal.ended):
+        reversal = await _reversed(reading, closed)
+    await _check_dropped_deletes(reading, closed, reversal)
+    await drop_loose_ends(reading, closed.branch_id, reversal)
+    return reversal
+
+
+async def _reversed(reading: Reading, closed: Closed) -> Reversal:
     wanted: dict[LoggedTable, set[str]] = {}
     for delta in closed.deltas.values():
         wanted.setdefault(LoggedTable(delta.target_table), set()).add(delta.target_id)
@@ -258,33 +298,32 @@ async def compute(reading: Reading, closed: Closed) -> Reversal:
         row_id: [each for each in deltas if each.source == DeltaSource.USER_EDIT]
         for row_id, deltas in others.items()
     }
-    reversal = Reverser(closed, rows, protected, others).run()
-    await _check_dropped_deletes(reading, closed, reversal)
-    await _drop_loose_ends(reading, closed.branch_id, reversal)
-    return reversal
+    return Reverser(closed, rows, protected, others).run()
 
 
 async def _check_dropped_deletes(reading: Reading, closed: Closed, reversal: Reversal) -> None:
     """Refuse to drop a delete whose action has taken the row's id out of other rows as well:
     undoing the rest of that action would name a row that is nowhere.
     """
-    for delete in closed.deletes:
-        if delete.row_id not in reversal.pruned or delete.row_id in closed.deltas:
-            continue
-        for each in await deltas_of_action(reading, closed.branch_id, delete.action_id):
-            if (
-                each.row_id not in reversal.pruned
-                and each.op == DeltaOp.UPDATE
-                and _mentions(each.undo_payload, delete.target_id)
-            ):
-                raise Conflict(
-                    "This cannot be taken back while what was deleted since can come back: undo "
-                    "the deletion first.",
-                    "REVERSAL_BLOCKED",
-                )
+    dropped = [
+        each
+        for each in closed.deletes
+        if each.row_id in reversal.pruned and each.row_id not in closed.deltas
+    ]
+    actions: dict[str, set[str]] = {}
+    for each in dropped:
+        actions.setdefault(each.action_id, set()).add(each.target_id)
+    for each in await deltas_of_actions(reading, closed.branch_id, actions):
+        payload = reversal.payloads.get(each.row_id, each.undo_payload)
+        if each.row_id not in reversal.pruned and _mentions(payload, actions[each.action_id]):
+            raise Conflict(
+                "This cannot be taken back while what was deleted since can come back: undo "
+                "the deletion first.",
+                "REVERSAL_BLOCKED",
+            )
 
 
-async def _drop_loose_ends(reading: Reading, branch_id: str, reversal: Reversal) -> None:
+async def drop_loose_ends(reading: Reading, branch_id: str, reversal: Reversal) -> None:
     """Leave out rows that would come back naming what is nowhere."""
     back = {
         key: after
@@ -300,6 +339,8 @@ async def _drop_loose_ends(reading: Reading, branch_id: str, reversal: Reversal)
     for table in LOGGED if unknown else ():
         unknown -= (await images_by_ids(reading, branch_id, table, unknown)).keys()
     gone |= unknown
-    for key, row in back.items():
+    # A row that is left out may be named by others, of the tables behind its own.
+    for key, row in sorted(back.items(), key=lambda each: ORDER.index(each[0][0])):
         if any(row[column] in gone for column in LOGGED[key[0]].names):
             reversal.after[key] = None
+            gone.add(key[1])

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, and_, func, or_, select
+from sqlalchemy import BigInteger, Integer, Text, and_, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -57,20 +58,18 @@ def _newest_undoable() -> Any:
 
 
 @statement(Delta)
-def _of_action() -> Any:
-    return _logged(col(Delta.action_id) == param("action_id"))
+def _of_actions() -> Any:
+    return _logged(any_of(Delta.action_id, "action_ids"))
 
 
 @statement(Delta)
-def _behind(*, is_of_tables: bool) -> Any:
+def _behind(*, is_of_tables: bool = False, is_of_creates: bool = False) -> Any:
     conditions = [col(Delta.log_position) >= param("first_log", BigInteger())]
+    is_create, is_delete = (col(Delta.op) == op.value for op in (DeltaOp.CREATE, DeltaOp.DELETE))
     if is_of_tables:
-        conditions.append(
-            or_(
-                any_of(Delta.target_table, "tables"),
-                col(Delta.op) == DeltaOp.DELETE.value,
-            )
-        )
+        conditions.append(or_(any_of(Delta.target_table, "tables"), is_delete))
+    if is_of_creates:
+        conditions.append(is_create)
     return _logged(*conditions)
 
 
@@ -104,8 +103,18 @@ def _first_behind() -> Any:
 
 
 @statement(Delta)
+def _deleted_entries() -> Any:
+    position = col(Delta.undo_payload)["position"].as_integer()
+    return select(col(Delta.target_id), position.label("position")).where(
+        col(Delta.branch_id) == param("branch_id"),
+        col(Delta.op) == DeltaOp.DELETE.value,
+        col(Delta.target_table) == LoggedTable.STORY_ENTRIES.value,
+    )
+
+
+@statement(Delta)
 def _begins_at() -> Any:
-    """The first change that belongs to an entry's turn, behind the creates of kept entries."""
+    """The first change that belongs to the turns of entries, behind the creates of kept entries."""
     made, other, kept = aliased(Delta), aliased(Delta), aliased(Delta)
     kept_entry = aliased(StoryEntry)
     last_kept = (
@@ -138,7 +147,7 @@ def _begins_at() -> Any:
         )
         .where(
             col(made.branch_id) == param("branch_id"),
-            col(made.target_id) == param("entry_id"),
+            col(made.target_id) == func.any(param("entry_ids", ARRAY(Text))),
             col(made.op) == DeltaOp.CREATE.value,
             col(other.log_position) > last_kept,
         )
@@ -153,7 +162,17 @@ async def newest_undoable(reading: Reading, branch_id: str) -> str | None:
 
 async def deltas_of_action(reading: Reading, branch_id: str, action_id: str) -> list[Delta]:
     """What was done together, newest first."""
-    return await reading.all(_of_action(), branch_id=branch_id, action_id=action_id)
+    return await deltas_of_actions(reading, branch_id, [action_id])
+
+
+async def deltas_of_actions(
+    reading: Reading, branch_id: str, action_ids: Iterable[str]
+) -> list[Delta]:
+    """The same of several actions."""
+    wanted = list(action_ids)
+    if not wanted:
+        return []
+    return await reading.all(_of_actions(), branch_id=branch_id, action_ids=wanted)
 
 
 async def deltas_of_rows(reading: Reading, branch_id: str, ids: Iterable[str]) -> list[Delta]:
@@ -173,22 +192,27 @@ async def deletes_of(reading: Reading, branch_id: str) -> list[Delta]:
 
 
 async def cut_behind(reading: Reading, branch_id: str, position: int) -> Cut | None:
-    """Where to cut so that the entry at a position is the last; None where it is.
+    """Where to cut so that the entry at a position is the last; None where it is. An entry behind
+    it that is deleted and could come back counts as well as the first that is there.
 
     Raises Conflict (HISTORY_INCOMPLETE) where the log does not know the next entry.
     """
     entry = await reading.first(_first_behind(), branch_id=branch_id, position=position)
     if entry is None:
         return None
-    first_log = await reading.value(
-        _begins_at(), branch_id=branch_id, entry_id=entry.row_id, position=position
-    )
-    if first_log is None:
+    deleted = await _positions_held(reading, branch_id)
+    behind = [row_id for row_id, place in deleted.items() if place > position]
+    begins = [
+        await reading.value(_begins_at(), branch_id=branch_id, entry_ids=ids, position=position)
+        for ids in ([entry.row_id], behind)
+        if ids
+    ]
+    if begins[0] is None:
         raise Conflict(
             f"The log of this branch does not say how entry {entry.position} came.",
             "HISTORY_INCOMPLETE",
         )
-    return Cut(position, first_log)
+    return Cut(position, min(each for each in begins if each is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +232,15 @@ async def logged_behind(
     tables: Sequence[LoggedTable] | None = None,
 ) -> Behind:
     """Both. With `tables` only what can touch these."""
-    given = {} if tables is None else {"tables": [str(each) for each in tables]}
-    found: list[Any] = await reading.all(
-        _behind(is_of_tables=tables is not None),
-        branch_id=branch_id,
-        first_log=cut.first_log,
-        **given,
-    )
+    if tables is None:
+        wanted, given = _behind(), {}
+    else:
+        wanted, given = _behind(is_of_tables=True), {"tables": [str(each) for each in tables]}
+    found = await reading.all(wanted, branch_id=branch_id, first_log=cut.first_log, **given)
+    return await _parted(reading, branch_id, cut, found)
+
+
+async def _parted(reading: Reading, branch_id: str, cut: Cut, found: Sequence[Any]) -> Behind:
     is_lost = any(each.entry_id is not None and each.anchor_position is None for each in found)
     held = await _positions_held(reading, branch_id) if is_lost and cut.kept_position else {}
     behind = Behind([], [])
@@ -234,43 +260,16 @@ async def deltas_behind(reading: Reading, branch_id: str, cut: Cut) -> list[Delt
     return (await logged_behind(reading, branch_id, cut)).taken
 
 
-@statement(Delta)
-def _made_behind() -> Any:
-    is_anchor = and_(
-        col(StoryEntry.branch_id) == col(Delta.branch_id),
-        col(StoryEntry.row_id) == col(Delta.entry_id),
-    )
-    return (
-        select(col(Delta.target_id))
-        .select_from(Delta)
-        .outerjoin(StoryEntry, is_anchor)
-        .where(
-            col(Delta.branch_id) == param("branch_id"),
-            col(Delta.log_position) >= param("first_log", BigInteger()),
-            col(Delta.op) == DeltaOp.CREATE.value,
-            or_(
-                col(StoryEntry.position).is_(None),
-                col(StoryEntry.position) > param("kept_position", Integer()),
-            ),
-        )
-    )
-
-
 async def made_behind(reading: Reading, branch_id: str, cut: Cut) -> set[str]:
     """The rows that were made behind a cut and go with it."""
-    rows: list[Any] = await reading.all(
-        _made_behind(),
-        branch_id=branch_id,
-        first_log=cut.first_log,
-        kept_position=cut.kept_position,
+    found = await reading.all(
+        _behind(is_of_creates=True), branch_id=branch_id, first_log=cut.first_log
     )
-    return {row.target_id for row in rows}
+    behind = await _parted(reading, branch_id, cut, found)
+    return {each.target_id for each in behind.taken}
 
 
 async def _positions_held(reading: Reading, branch_id: str) -> dict[str, int]:
     """The positions of entries that were deleted and can come back."""
-    return {
-        each.target_id: each.undo_payload["position"]
-        for each in await deletes_of(reading, branch_id)
-        if each.target_table == LoggedTable.STORY_ENTRIES and each.undo_payload is not None
-    }
+    rows: list[Any] = await reading.all(_deleted_entries(), branch_id=branch_id)
+    return {row.target_id: row.position for row in rows}

@@ -1,17 +1,15 @@
-"""Undo, redo and rollback of a branch.
+"""Undo and rollback of a branch.
 
 Source: spec aventuras, user-facing undo; survival anchor; reverse-replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-import asyncpg
-from sqlalchemy import Integer, delete, func, select
+from sqlalchemy import func, select
 from sqlmodel import col
 
 from db.enums import BranchEventKind, DeltaOp, DeltaSource, EntryKind, LoggedTable
@@ -20,17 +18,15 @@ from db.tables import Branch, Delta, RedoStep, StoryEntry
 from services.access import Viewer, require_row, row_id_in
 from services.deltas.applying import (
     apply_reversal,
-    apply_rows,
     clamp_watermark,
     settle_head,
 )
-from services.deltas.closing import Closed, close, held_rows
+from services.deltas.closing import Closed, close
 from services.deltas.events import note_event
-from services.deltas.logged import LOGGED, Image
-from services.deltas.reversing import Reversal, RowKey, compute, restored
-from services.deltas.rows import images_by_ids, take_rows
+from services.deltas.reversing import MAX_POSITION, Reversal, compute
 from services.deltas.selecting import (
     BACKGROUND,
+    Cut,
     cut_behind,
     deltas_behind,
     deltas_of_action,
@@ -82,7 +78,8 @@ class Outcome:
     warnings: list[RollbackWarning] = field(default_factory=list)
 
 
-# The most changes that are listed of one action.
+# The most actions that are listed, and changes of each.
+MAX_ACTIONS = 1_000
 MAX_LISTED = 200
 
 
@@ -105,8 +102,7 @@ async def undo_branch(
     first_entry = await _first_made(writing, branch.id, group)
     clamps_to: int | None
     if first_entry is not None:
-        cut = await cut_behind(writing, branch.id, first_entry - 1)
-        assert cut is not None
+        cut = Cut(first_entry - 1, min(each.log_position for each in group))
         swept = await deltas_behind(writing, branch.id, cut)
         closed = await close(writing, branch.id, [*swept, *returning.deltas.values()])
         clamps_to = first_entry - 1
@@ -122,9 +118,19 @@ async def undo_branch(
     if clamps_to is not None:
         await clamp_watermark(writing, branch.id, clamps_to)
     await _keep_step(writing, branch.id, action_id, returning, reversal)
-    branch = await settle_head(writing, branch.id)
-    await _tell(writing, branch, BranchEventKind.UNDO, action_id, group, closed)
+    branch = await settle_head(writing, branch.id, _lowest(returning, closed, reversal))
+    await _tell(writing, branch, BranchEventKind.UNDO, action_id, group, closed, reversal)
     return Outcome(branch, reversed_actions(closed.newest_first))
+
+
+def _lowest(returning: Closed, closed: Closed, reversal: Reversal) -> int:
+    """Where the log was changed. What does not return must lie behind what does, or a redo would
+    lead to a log that never was: then nothing is as it was.
+    """
+    lost = closed.deltas.keys() - returning.deltas.keys()
+    first_lost = min((closed.deltas[each].log_position for each in lost), default=MAX_POSITION)
+    last_kept = max(each.log_position for each in returning.deltas.values())
+    return reversal.lowest if last_kept < first_lost else 0
 
 
 async def _with_facts(
@@ -200,12 +206,11 @@ async def roll_back_branch(
     outcome = Outcome(branch, reversed_actions(closed.newest_first), _warnings(closed))
     if is_dry_run:
         return outcome
-    await _take_notices(writing, branch.id)
     await apply_reversal(writing, branch.id, reversal)
     await clamp_watermark(writing, branch.id, entry.position)
     await forget_redo(writing, branch.id)
-    outcome.branch = await settle_head(writing, branch.id)
-    await _tell(writing, outcome.branch, BranchEventKind.ROLLBACK, None, (), closed)
+    outcome.branch = await settle_head(writing, branch.id, reversal.lowest)
+    await _tell(writing, outcome.branch, BranchEventKind.ROLLBACK, None, (), closed, reversal)
     return outcome
 
 
@@ -234,23 +239,6 @@ def _warnings(closed: Closed) -> list[RollbackWarning]:
     return warnings
 
 
-@statement(StoryEntry)
-def _notices() -> Any:
-    return select(*columns(StoryEntry)).where(
-        col(StoryEntry.branch_id) == param("branch_id"),
-        col(StoryEntry.kind) == EntryKind.SYSTEM.value,
-    )
-
-
-async def _take_notices(writing: Writing, branch_id: str) -> None:
-    """Entries of kind system are about a tail that goes; the log does not know them."""
-    rows = await writing.all(_notices(), branch_id=branch_id)
-    await take_rows(writing, branch_id, LoggedTable.STORY_ENTRIES, [row.row_id for row in rows])
-
-
-# --- redo ---
-
-
 @statement(RedoStep)
 def _newest_step() -> Any:
     return (
@@ -261,19 +249,16 @@ def _newest_step() -> Any:
     )
 
 
-@statement(RedoStep)
-def _drop_step() -> Any:
-    return delete(RedoStep).where(
-        col(RedoStep.branch_id) == param("branch_id"),
-        col(RedoStep.number) == param("number", Integer()),
-    )
+async def newest_step(reading: Reading, branch_id: str) -> RedoStep | None:
+    """What was undone last and can be done again."""
+    return await reading.first(_newest_step(), branch_id=branch_id)
 
 
 async def _keep_step(
     writing: Writing, branch_id: str, action_id: str, returning: Closed, reversal: Reversal
 ) -> None:
     """Keep what it takes to do an undone action again, oldest change first."""
-    newest = await writing.first(_newest_step(), branch_id=branch_id)
+    newest = await newest_step(writing, branch_id)
     kept = [
         {
             **{
@@ -292,7 +277,7 @@ async def _keep_step(
                 )
             },
             "created_at": each.created_at.isoformat(),
-            "forward": reversal.forwards.get(each.row_id),
+            "forward": reversal.forward(each.row_id),
         }
         for each in reversed(returning.newest_first)
     ]
@@ -305,107 +290,6 @@ async def _keep_step(
     )
 
 
-async def redo_branch(
-    writing: Writing, viewer: Viewer, branch_id: str, *, expected_head: int | None = None
-) -> Outcome:
-    """Do again what was undone last, each change in the place of the log that it had. Where there
-    is nothing to redo, nothing happens.
-
-    Raises NotFound, Conflict (CONFLICT with the head, REVERSAL_BLOCKED).
-    """
-    branch = await hold_branch(
-        writing, viewer, branch_id, "input", "branchId", expected_head=expected_head
-    )
-    step = await writing.first(_newest_step(), branch_id=branch.id)
-    if step is None:
-        return Outcome(branch)
-    await _take_notices_before(writing, branch.id, step.deltas)
-    reversal = await _done_again(writing, branch.id, step.deltas)
-    await apply_rows(writing, branch.id, reversal)
-    try:
-        await writing.insert_many(Delta, [_stored_again(branch.id, each) for each in step.deltas])
-    except asyncpg.UniqueViolationError:
-        raise Conflict("The log has gone on since this was undone.", "REVERSAL_BLOCKED") from None
-    await writing.run(_drop_step(), branch_id=branch.id, number=step.number)
-    for each in step.deltas:
-        scope = (each["undo_payload"] or {}).get(INVALIDATION)
-        if scope is not None:
-            await clamp_watermark(writing, branch.id, scope["processedThrough"])
-    branch = await settle_head(writing, branch.id)
-    own = next(each for each in step.deltas if each["action_id"] == step.action_id)
-    await note_event(
-        writing,
-        branch,
-        BranchEventKind.REDO,
-        action_id=step.action_id,
-        source=own["source"],
-        head=branch.head,
-        changes=[(each["target_table"], each["op"], each["target_id"]) for each in step.deltas],
-    )
-    return Outcome(branch)
-
-
-def _stored_again(branch_id: str, kept: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in kept.items() if name != "forward"}
-    values["created_at"] = datetime.fromisoformat(values["created_at"])
-    return {**values, "branch_id": branch_id}
-
-
-async def _take_notices_before(
-    writing: Writing, branch_id: str, kept: Iterable[Mapping[str, Any]]
-) -> None:
-    """A notice stands where an entry that comes back has its place."""
-    if any(
-        each["target_table"] == LoggedTable.STORY_ENTRIES and each["op"] == DeltaOp.CREATE
-        for each in kept
-    ):
-        await _take_notices(writing, branch_id)
-
-
-async def _done_again(
-    reading: Reading, branch_id: str, kept: Sequence[Mapping[str, Any]]
-) -> Reversal:
-    """The rows as they are once the kept changes are done again, oldest first."""
-    wanted: dict[LoggedTable, set[str]] = {}
-    for each in kept:
-        wanted.setdefault(LoggedTable(each["target_table"]), set()).add(each["target_id"])
-    rows: dict[RowKey, Image | None] = {}
-    for table, ids in wanted.items():
-        found = await images_by_ids(reading, branch_id, table, ids)
-        rows.update({(table, row_id): image for row_id, image in found.items()})
-    reversal = Reversal(before=dict(rows))
-    for each in kept:
-        key = (LoggedTable(each["target_table"]), each["target_id"])
-        forward, row = each["forward"], rows.get(key)
-        if each["op"] == DeltaOp.CREATE:
-            rows[key] = forward
-        elif each["op"] == DeltaOp.DELETE:
-            await _delete_again(reading, branch_id, each, rows, reversal)
-        elif row is not None:
-            rows[key] = restored(LOGGED[key[0]], row, forward or {})
-    reversal.after = rows
-    return reversal
-
-
-async def _delete_again(
-    reading: Reading,
-    branch_id: str,
-    kept: Mapping[str, Any],
-    rows: dict[RowKey, Image | None],
-    reversal: Reversal,
-) -> None:
-    held = Delta(**_stored_again(branch_id, kept))
-    for table, row in held_rows(held):
-        key = (table, row["id"])
-        if key not in rows:
-            found = await images_by_ids(reading, branch_id, table, [row["id"]])
-            reversal.before[key] = found.get(row["id"])
-        rows[key] = None
-
-
-# --- telling ---
-
-
 def reversed_actions(deltas: Sequence[Delta]) -> list[ReversedAction]:
     """What was taken back, by action; in the order given."""
     found: dict[str, ReversedAction] = {}
@@ -415,7 +299,7 @@ def reversed_actions(deltas: Sequence[Delta]) -> list[ReversedAction]:
             action.changes.append(
                 ReversedChange(each.target_table, each.op, f"{each.branch_id}:{each.target_id}")
             )
-    return list(found.values())
+    return list(found.values())[:MAX_ACTIONS]
 
 
 async def _tell(
@@ -425,6 +309,7 @@ async def _tell(
     action_id: str | None,
     group: Sequence[Delta],
     closed: Closed,
+    reversal: Reversal,
 ) -> None:
     sources: Collection[str] = {each.source for each in group if each.source != BACKGROUND}
     await note_event(
@@ -434,5 +319,13 @@ async def _tell(
         action_id=action_id,
         source=DeltaSource(next(iter(sources))) if len(sources) == 1 else None,
         head=branch.head,
-        changes=[(each.target_table, each.op, each.target_id) for each in closed.newest_first],
+        changes=[
+            *((each.target_table, each.op, each.target_id) for each in closed.newest_first),
+            *gone(reversal.notices),
+        ],
     )
+
+
+def gone(notices: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Changes that the log does not know: the deletion of entries of kind system."""
+    return [(LoggedTable.STORY_ENTRIES, DeltaOp.DELETE, each) for each in notices]

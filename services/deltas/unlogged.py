@@ -13,8 +13,10 @@ from typing import Any
 from db.ids import new_id
 from db.reading import Record, Statement, Writing
 from db.tables import BranchRow
+from services.deltas.events import branch_topic
 from services.deltas.logged import LOGGED, Image, logged_of
 from services.deltas.rows import put_images, take_rows
+from services.hub import announce
 
 # Every other table whose rows belong to a branch, children first.
 OTHERS = ("embeddings", "redo_steps", "branch_events", "deltas")
@@ -57,6 +59,8 @@ async def drop_branches(writing: Writing, branch_ids: Sequence[str]) -> list[str
             _statement(f"DELETE FROM {table} WHERE branch_id = ANY($1::text[])"),
             branch_ids=list(branch_ids),
         )
+    for each in branch_ids:
+        await announce(writing, branch_topic(each))
     return [row.asset_id for row in shown]
 
 

@@ -6,7 +6,7 @@ Source: spec aventuras, entry mutability and rollback; log_position assignment; 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from db.reading import Writing, param, statement
 from db.tables import Branch, BranchRow, Delta, RedoStep
 from services.access import Viewer, checked_id, hold_row
 from services.assets import settle_references
-from services.deltas.embedding import content_hash, embedded_hashes
+from services.deltas.embedding import content_hash, embedded_hashes, forget_embeddings
 from services.deltas.events import note_event
 from services.deltas.logged import DEPENDENT, LOGGED, STALE, Image, Logged, logged_of
 from services.deltas.rows import (
@@ -61,6 +61,8 @@ class Action:
     taken_back: list[tuple[str, str, str]] = field(default_factory=list)
     # Files whose links came or went.
     assets: set[str] = field(default_factory=set)
+    # Whether something below the action was taken back.
+    has_reached_back: bool = False
 
     async def find(self, table: type[BranchRow], row_id: str) -> Image | None:
         """A row of this branch as an image, or None."""
@@ -139,10 +141,10 @@ class Action:
             for row in rows.values():
                 self._note_assets(LOGGED[name], row)
         await take_rows(self.writing, self.branch.id, logged.name, [before["id"]])
-        payload = dict(before)
-        if children:
-            payload[CHILDREN] = {str(name): list(rows.values()) for name, rows in children.items()}
-        self._log(logged, before["id"], DeltaOp.DELETE, payload, anchor)
+        if logged.embedded:
+            await forget_embeddings(self.writing, self.branch.id, [before["id"]])
+        held = [(name, row) for name, rows in children.items() for row in rows.values()]
+        self._log(logged, before["id"], DeltaOp.DELETE, holding(before, held), anchor)
         self._note_assets(logged, before)
 
     async def _dependents(self, row_id: str) -> dict[LoggedTable, dict[str, Image]]:
@@ -199,6 +201,14 @@ class Action:
         return int(self.deltas[-1]["log_position"]) if self.deltas else self.branch.head
 
 
+def holding(row: Image, children: Iterable[tuple[LoggedTable, Image]]) -> dict[str, Any]:
+    """What an undo needs to put a deleted row back, with the rows that went with it."""
+    by_table: dict[str, list[Image]] = {}
+    for table, child in children:
+        by_table.setdefault(str(table), []).append(child)
+    return {**row, CHILDREN: by_table} if by_table else dict(row)
+
+
 def payload_between(logged: Logged, before: Image, after: Image) -> dict[str, Any]:
     """What an undo needs to turn `after` into `before`: the changed columns, and of JSON with a
     shape the changed parts, as they were.
@@ -239,7 +249,8 @@ async def acting(
     await action.store()
     await settle_references(writing, action.assets)
     await forget_redo(writing, branch.id)
-    await writing.run(_move_head(), branch_id=branch.id, head=action.head)
+    floor = action.head if action.has_reached_back else 0
+    await writing.run(_move_head(), branch_id=branch.id, head=action.head, floor=floor)
     await note_event(
         writing,
         branch,
@@ -309,7 +320,11 @@ def _move_head() -> Any:
     return (
         update(Branch)
         .where(col(Branch.id) == param("branch_id"))
-        .values(head=head, last_position=func.greatest(col(Branch.last_position), head))
+        .values(
+            head=head,
+            last_position=func.greatest(col(Branch.last_position), head),
+            head_floor=func.greatest(col(Branch.head_floor), param("floor", BigInteger())),
+        )
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from db.enums import ContextOmission, ContextPartKind, NodeType
 from db.tables import Citation, ContextPart, RunContext
 from services.providers import CharacterSheet, Message
-from services.runs.tokens import MESSAGE_TOKENS, estimate_tokens
+from services.tokens import MESSAGE_TOKENS, estimate_tokens
 
 _CHARACTER_NAME = re.compile(r"\{\{char\}\}|<bot>|<char>", re.IGNORECASE)
 _USER_NAME = re.compile(r"\{\{user\}\}|<user>", re.IGNORECASE)

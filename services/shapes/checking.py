@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from services.errors import Invalid
-from services.shapes.nodes import shape_of
+from services.shapes.nodes import Fixed, Record, shape_of
 from services.shapes.payloads import overlay
 
 
@@ -32,11 +32,24 @@ def merged(
     """What is there with the given keys changed: what is left out stays, null clears, arrays are
     replaced whole. Raises Invalid (INVALID_SHAPE), also for keys that the model does not know.
     """
+    return checked_json(model, _patched(shape_of(model), current, patch, path), *path)
+
+
+def _patched(
+    shape: Fixed, current: Mapping[str, Any], patch: Any, path: tuple[str | int, ...]
+) -> dict[str, Any]:
     if not isinstance(patch, dict):
         raise Invalid("Give an object.", "INVALID_SHAPE", path)
-    shape = shape_of(model)
-    for key in patch:
+    result = dict(current)
+    for key, value in patch.items():
         if key not in shape.fields:
             known = ", ".join(sorted(shape.fields))
             raise Invalid(f"Known here are: {known}.", "INVALID_SHAPE", (*path, key))
-    return checked_json(model, overlay(current, patch, shape), *path)
+        node = shape.fields[key].node
+        if isinstance(node, Fixed) and isinstance(value, dict):
+            result[key] = _patched(node, result.get(key) or {}, value, (*path, key))
+        else:
+            if isinstance(node, Record) and key not in result:
+                result[key] = {}  # so that nulls in the patch are left out, not kept
+            result = overlay(result, {key: value}, shape)
+    return result

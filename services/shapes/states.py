@@ -17,6 +17,8 @@ from services.shapes.entries import ABSENT
 Short = Annotated[str, StringConstraints(max_length=500)]
 Note = Annotated[str, StringConstraints(max_length=2_000)]
 Listed = Annotated[list[str], Field(max_length=50)]
+# Exact in every reader of JSON.
+MAX_COUNT = 2**53 - 1
 Quantity = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 
@@ -53,7 +55,7 @@ class CharacterState(_Closed):
     current_location_id: str | None
     equipped_items: list[str]
     inventory: list[str]
-    stackables: dict[Quantity, Annotated[int, Field(ge=0)]] = Field(default=ABSENT)
+    stackables: dict[Quantity, Annotated[int, Field(ge=0, le=MAX_COUNT)]] = Field(default=ABSENT)
     faction_id: str | None
     lastSeenAt: LastSeen | None
 

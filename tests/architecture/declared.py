@@ -111,3 +111,17 @@ def table_classes() -> dict[str, type[Table]]:
     """Every table class by its name."""
     classes = [*Table.__subclasses__(), *BranchRow.__subclasses__()]
     return {each.__name__: each for each in classes if each is not BranchRow}
+
+
+def kind_of(name: str) -> str:
+    """The kind of the rows of such a type."""
+    test = definition_of(name).origin.is_type_of
+    return str(inspect.getclosurevars(test).nonlocals["kind"].value)
+
+
+def table_of_kind(name: str) -> type[Table] | None:
+    """The table class of a type that `row_type_of_kind` made, whose values are some of its rows."""
+    test = getattr(getattr(definition_of(name), "origin", None), "is_type_of", None)
+    if not getattr(test, "__qualname__", "").startswith("row_type_of_kind."):
+        return None
+    return table_classes()[inspect.getclosurevars(test).nonlocals["row_name"]]

@@ -7,19 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from graphql import get_named_type
 
-from db.enums import Realm
+from db.enums import Agent, BranchTable, Realm
 from db.paging import BadPageRequest, Page, PageRequest
 from db.tables import MirrorTree, TreeNode
-from resolvers import nodes
-from services import calendars, characters, mirrors
+from resolvers import branch_rows, nodes
+from services import calendars, characters, deltas, entities, mirrors
+from services.app_settings import profiles, providers
 from services.calendars.model import MAX_LABELS, MAX_TIERS
 from services.characters import forms
+from services.deltas import differing, undoing
 from services.errors import LimitReached
 from services.mirrors import outlining, pruning
 from services.mirrors import reading as mirrors_reading
 from services.runs import prompting
-from tests.architecture.declared import ROOTS, Field, fields, relations
+from services.stories import creating
+from tests.architecture.declared import ROOTS, Field, fields, relations, types
 from tests.architecture.world import World, parents_of_type, root_page, sample_arguments
 
 DEFAULT = 20
@@ -28,6 +32,13 @@ CEILING = 200
 # Lists that are no connections, each with the number of rows at which its query stops.
 BOUNDED = {
     "Calendar.render": calendars.MAX_RENDERED,
+    "Delta.fields": differing.MAX_FIELDS,
+    "StoryCharacter.equippedItems": branch_rows.MAX_LINKED,
+    "StoryCharacter.inventory": branch_rows.MAX_LINKED,
+    "StoryCharacter.relationships": branch_rows.MAX_LINKED,
+    "StoryLocation.children": branch_rows.MAX_LINKED,
+    "StoryLocation.occupants": branch_rows.MAX_LINKED,
+    "StoryLocation.path": entities.MAX_DEPTH,
     "TreeNode.citations": mirrors.MAX_CITATIONS,
     # A path is one thing: a model needs it whole.
     "MirrorTree.path": mirrors.MAX_PATH,
@@ -35,6 +46,13 @@ BOUNDED = {
 }
 # Lists within one value, each with the most that its service puts into it.
 BOUNDED_VALUES = {
+    "AppSettings.assignments": len(Agent),
+    "AppSettings.profiles": profiles.MAX_PROFILES,
+    "AppSettings.providers": providers.MAX_PROVIDERS,
+    "ModelCapabilities.matryoshkaDims": providers.MAX_DIMENSIONS,
+    "ProviderInstance.cachedModels": providers.MAX_MODELS,
+    "ProviderInstance.customModelIds": providers.MAX_CHOSEN_MODELS,
+    "ProviderInstance.favoriteModelIds": providers.MAX_CHOSEN_MODELS,
     "Calendar.tiers": MAX_TIERS,
     "CalendarTier.labels": MAX_LABELS,
     "FormAnchor.permissions": forms.MAX_POINTS,
@@ -43,6 +61,14 @@ BOUNDED_VALUES = {
     "FormAnchor.variableRange": forms.MAX_POINTS,
     "EmbryoDraft.rehearsal": characters.MAX_REHEARSAL,
     "RunContext.parts": prompting.MAX_PARTS,
+    "BranchEvent.changes": deltas.MAX_CHANGES,
+    "RowDifference.fields": differing.MAX_FIELDS,
+    "BranchForkPayload.copied": len(BranchTable),
+    "BranchRollbackPayload.reversed": undoing.MAX_ACTIONS,
+    "BranchRollbackPayload.warnings": 2,
+    "BranchUndoPayload.reversed": undoing.MAX_ACTIONS,
+    "ReversedAction.changes": undoing.MAX_LISTED,
+    "StoryCreatePayload.keys": creating.MAX_CAST + creating.MAX_LORE,
     "TreeOutline.nodes": outlining.MAX_OUTLINE,
     "NodeCorrectPayload.canonizations": len(Realm),
     "TreePrunePayload.removedIds": pruning.MAX_LISTED,
@@ -95,6 +121,13 @@ async def test_a_page_holds_twenty_rows_unless_said_otherwise(world: World, fiel
     assert page.has_next_page is (total > DEFAULT)
 
 
+def test_rows_of_connections_are_fetched_by_their_ids() -> None:
+    """All but those that are rows of two branches at once."""
+    rows = [get_named_type(types()[each.leads_to].fields["nodes"].type) for each in CONNECTIONS]
+    node = types()["Node"]
+    assert {each.name for each in rows if node not in each.interfaces} == {"RowDifference"}
+
+
 async def page_total(world: World, page: Page[Any]) -> list[int]:
     async with world.database.reading() as reading:
         return await page.source.counts(reading, [page.parent_id], **dict(page.values))
@@ -130,10 +163,17 @@ def test_every_other_list_has_a_bound() -> None:
 
 def test_the_bounds_within_values_are_these() -> None:
     """Held by tests of the services:
-    test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning and
-    test_prompting.
+    test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning,
+    test_prompting, test_watching, test_history and test_setting_up.
     """
     assert BOUNDED_VALUES == {
+        "AppSettings.assignments": 6,
+        "AppSettings.profiles": 100,
+        "AppSettings.providers": 50,
+        "ModelCapabilities.matryoshkaDims": 50,
+        "ProviderInstance.cachedModels": 2_000,
+        "ProviderInstance.customModelIds": 200,
+        "ProviderInstance.favoriteModelIds": 200,
         "Calendar.tiers": 12,
         "CalendarTier.labels": 1_000,
         "RunContext.parts": 500,
@@ -142,6 +182,9 @@ def test_the_bounds_within_values_are_these() -> None:
         "FormAnchor.taboos": 50,
         "FormAnchor.variableRange": 50,
         "EmbryoDraft.rehearsal": 50,
+        "BranchEvent.changes": 1_000,
+        "RowDifference.fields": 200,
+        "StoryCreatePayload.keys": 1_500,
         "TreeOutline.nodes": 5_000,
         "NodeCorrectPayload.canonizations": 3,
         "TreePrunePayload.removedIds": 200,

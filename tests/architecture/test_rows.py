@@ -17,27 +17,42 @@ from sqlalchemy.inspection import inspect as mapped
 from db import paging
 from db.reading import record_class
 from db.tables import (
+    AgentAssignment,
     Brief,
+    CachedModel,
     CalendarEras,
     CalendarTier,
     ContextPart,
     FileWarning,
     LoreRecursion,
+    ModelCapabilities,
+    ModelProfile,
+    ModelRef,
+    ProviderInstance,
     RehearsalTurn,
+    RowChange,
     Run,
     RunContext,
     RunError,
+    StoryDefinition,
+    StoryStyle,
     Table,
     VoiceProfile,
 )
 from db.tables.characters import ChecklistPoint, VariableFeature
+from db.tables.entities import Stackable, Visual
+from db.tables.stories import ClassifierStatus
 from resolvers.accounts import ViewerRow
+from resolvers.branch_rows import ResolvedAt
+from resolvers.entities import RelationshipView
 from schema.base import Payload, UserError
 from schema.runs import RunEvent
+from services import app_settings, comparing, deltas
 from services.calendars import RenderedTime, TimePart, TimeWarning
 from services.mirrors import OutlineNode, TreeOutline
 from services.rehearsing import RehearsalDelta, RehearsalFinished
 from services.runs import Event
+from services.stories import KeyedId, OpenRegion
 from tests.architecture.declared import (
     ROOTS,
     Field,
@@ -45,32 +60,58 @@ from tests.architecture.declared import (
     fields,
     is_connection,
     table_classes,
+    table_of_kind,
     types,
 )
 
 # Types that are no rows, with the class of their values.
 VALUES: dict[str, type[Any]] = {
+    "AgentAssignment": AgentAssignment,
+    "BranchDiff": comparing.BranchDiff,
     "Brief": Brief,
+    "ClassifierStatus": ClassifierStatus,
+    "CachedModel": CachedModel,
     "CalendarEras": CalendarEras,
     "CalendarTier": CalendarTier,
     "ChecklistPoint": ChecklistPoint,
     "ContextPart": ContextPart,
+    "FieldChange": deltas.FieldChange,
+    "FieldDifference": comparing.FieldDifference,
     "FileWarning": FileWarning,
     "LoreRecursion": LoreRecursion,
+    "KeyedId": KeyedId,
+    "ModelCapabilities": ModelCapabilities,
+    "ModelChoice": app_settings.ModelChoice,
+    "ModelProfile": ModelProfile,
+    "ModelRef": ModelRef,
+    "ProviderInstance": ProviderInstance,
+    "OpenRegion": OpenRegion,
     "OutlineNode": OutlineNode,
     "PageInfo": paging.PageInfo,
     "RehearsalDelta": RehearsalDelta,
     "RehearsalFinished": RehearsalFinished,
     "RehearsalTurn": RehearsalTurn,
+    "RelationshipView": RelationshipView,
     "RenderedTime": RenderedTime,
+    "ResolvedAt": ResolvedAt,
+    "CopiedRows": deltas.CopiedRows,
+    "ReversedAction": deltas.ReversedAction,
+    "ReversedChange": deltas.ReversedChange,
+    "RollbackWarning": deltas.RollbackWarning,
+    "RowChange": RowChange,
+    "RowDifference": comparing.RowDifference,
     "RunContext": RunContext,
     "RunError": RunError,
+    "Stackable": Stackable,
+    "StoryDefinition": StoryDefinition,
+    "StoryStyle": StoryStyle,
     "TimePart": TimePart,
     "TimeWarning": TimeWarning,
     "TreeOutline": TreeOutline,
     "UserError": UserError,
     "VariableFeature": VariableFeature,
     "Viewer": ViewerRow,
+    "Visual": Visual,
     # The row itself, so that a payload that is kept for a repeat holds its id alone.
     "VoiceAuthorization": VoiceProfile,
 }
@@ -79,6 +120,9 @@ VALUES: dict[str, type[Any]] = {
 def class_of_values(name: str) -> type[Any]:
     """The class of the values that a GraphQL type shows; fails where nobody has said it."""
     definition = definition_of(name)
+    rows = table_of_kind(name)
+    if rows is not None:
+        return rows
     if is_row_type(definition.origin):
         assert name in table_classes(), f"no table class is called {name}"
         return table_classes()[name]

@@ -14,7 +14,11 @@ PAGES = (
     "identity.md",
     "transfers.md",
     "calendars.md",
+    "entries.md",
     "endings.md",
+    "history.md",
+    "plot.md",
+    "stories.md",
 )
 NUMBER = r"[A-Z]\d{1,2}"
 # At the start of an item of a list.

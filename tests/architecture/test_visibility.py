@@ -39,6 +39,17 @@ WITHOUT_VIEWER = {
     # Work on a tree that their caller holds, who has checked the viewer.
     "services.mirrors.growing.add_version",
     "services.mirrors.growing.move_working_entry",
+    # Where a branch stands that their caller holds, who has checked the viewer.
+    "services.scenes.narrative_tail",
+    "services.scenes.ends_of",
+    "services.scenes.head_turn",
+    "services.scenes.tail_scene",
+    # Deletes branches that its caller holds, who has checked the viewer.
+    "services.stories.changing.drop_branches",
+    # Writes settings that its caller holds, who has checked the viewer.
+    "services.app_settings.holding.write_settings",
+    # Whether anything at all shows files whose links their caller has changed.
+    "services.assets.settling.settle_references",
     # Logs what its caller has done, in the same transaction.
     "services.mirrors.changes.note_change",
     # The worker acts for a run, whose asker was checked when it was queued.

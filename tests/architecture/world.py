@@ -11,17 +11,19 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any, cast
 
+from obstore.store import MemoryStore
 from sqlalchemy import ColumnElement, Integer, select, true
 
 from db.engine import Database
 from db.enums import (
     CitationTarget,
+    EntityKind,
     ExportFormat,
     FormKind,
     NodeStatus,
@@ -39,14 +41,29 @@ from db.enums import (
 from db.paging import Page
 from db.reading import Reading, Writing, columns, compile_statement, param, record_class
 from db.settings import Settings
-from db.tables import Character, Petition, RunError, RunEvent, Table, TreeNode
+from db.tables import (
+    Branch,
+    Character,
+    CharacterRelationship,
+    Lore,
+    Petition,
+    RunError,
+    RunEvent,
+    Story,
+    Table,
+    TreeNode,
+)
 from resolvers.accounts import ViewerRow
 from resolvers.context import Context, Engine
+from resolvers.entities import RelationshipView
 from schema import runs as run_types
 from schema.base import Payload
 from services import accounts, calendars, characters, decisions, exports, mirrors, runs, transfers
 from services.access import Viewer, visible
+from services.assets import FileStore
+from services.comparing import BranchDiff
 from services.hub import Hub
+from services.past import Moment
 from services.providers import ProviderSettings, make_provider
 from services.rehearsing import Rehearsals
 from services.runs import Event, RunWorker, StreamOpening, records
@@ -56,9 +73,16 @@ from tests.architecture.declared import (
     definition_of,
     fields,
     is_connection,
+    kind_of,
     relations,
     table_classes,
+    table_of_kind,
 )
+from tests.architecture.world_assets import make_assets
+from tests.architecture.world_entities import make_entities
+from tests.architecture.world_entries import make_entries
+from tests.architecture.world_plot import make_plot
+from tests.architecture.world_story import make_story
 from tests.factories import make_answer, make_character, make_tree
 
 # As many parents as the largest call of a batch function in the tests has.
@@ -120,7 +144,8 @@ class World:
             concurrent_runs=1,
         )
         rehearsals = Rehearsals(self.database, provider, most=1, budget=8_192)
-        return Context(Engine(Settings(), watched, hub, worker, rehearsals), self.owner)
+        nowhere = FileStore(MemoryStore(), "world", None)
+        return Context(Engine(Settings(), watched, hub, worker, rehearsals, nowhere), self.owner)
 
     async def ask(
         self, batch: Any, parents: Sequence[Any], arguments: dict[str, Any] | None = None
@@ -133,6 +158,10 @@ class World:
     async def rows(self, table: type[Table], viewer: Viewer) -> list[Any]:
         """The rows that a viewer may see, at most SEARCHED."""
         return await self._select(table, visible(table), viewer)
+
+    async def rows_of_kind(self, table: Any, kind: str) -> list[Any]:
+        """Those of the owner's that are of a kind."""
+        return await self._select(table, visible(table) & (table.kind == kind), self.owner)
 
     async def all_rows(self, table: type[Table]) -> list[Any]:
         """The rows that there are, at most SEARCHED."""
@@ -161,6 +190,11 @@ async def build_world(database: Database) -> World:
 
 async def make_one_of_each(writing: Writing, owner: Viewer, number: int) -> None:
     """One of each thing, each of them told apart from those of other calls."""
+    branch = await make_story(writing, owner, number)
+    await make_plot(writing, owner, number, branch.id)
+    await make_entries(writing, owner, number, branch.id)
+    await make_entities(writing, owner, number, branch.id)
+    await make_assets(writing, owner, number, branch.id)
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
     await calendars.clone_calendar(writing, owner, "stardate")
     await _imported_and_exported(writing, owner, number)
@@ -324,9 +358,37 @@ async def _openings(world: World) -> list[Any]:
     return [StreamOpening(row.run_id, row.seq, row.at) for row in rows]
 
 
+async def _definitions(world: World) -> list[Any]:
+    return [row.definition for row in await world.rows(Story, world.owner)]
+
+
+async def _diffs(world: World) -> list[Any]:
+    """Each fork beside the branch from which it was forked."""
+    branches = {row.id: row for row in await world.rows(Branch, world.owner)}
+    return [
+        BranchDiff(branches[each.parent_branch_id], each)
+        for each in branches.values()
+        if each.parent_branch_id is not None
+    ]
+
+
+async def _views(world: World) -> list[Any]:
+    rows = await world.rows(CharacterRelationship, world.owner)
+    return [RelationshipView(row, row.a_id) for row in rows]
+
+
+async def _lore(world: World) -> list[Any]:
+    return await world.rows(Lore, world.owner)
+
+
 # How parents are made of types that are neither rows nor pages nor events.
 OTHER_PARENTS: dict[str, Callable[[World], Awaitable[list[Any]]]] = {
+    "BranchDiff": _diffs,
+    "BranchNode": _lore,
+    "RelationshipView": _views,
+    "StoryDefinition": _definitions,
     "StreamOpened": _openings,
+    "Translatable": _lore,
     "Viewer": _viewers,
 }
 
@@ -338,6 +400,9 @@ async def parents_of_type(world: World, name: str) -> list[Any]:
         return await OTHER_PARENTS[name](world)
     if name in table_classes():
         return await world.rows(table_classes()[name], world.owner)
+    table: Any = table_of_kind(name)
+    if table is not None:
+        return await world.rows_of_kind(table, kind_of(name))
     if inspect.isclass(origin) and issubclass(origin, run_types.RunEvent):
         rows = await world.rows(RunEvent, world.owner)
         events = [Event.from_row(row, "Yes.") for row in rows]
@@ -368,6 +433,16 @@ async def root_page(world: World, root: Field, **arguments: Any) -> Page[Any]:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Calendar.render": {"world_times": [0, 86_400]},
     "Calendar.worldTimeOf": {"tiers": {"count": 41_001}},
+    **{
+        f"{name}.translated": {"field": field, "language": "fr"}
+        for field, names in {
+            "title": ("Chapter", "Happening", "Lore", "Thread", "Translatable"),
+            "name": ("StoryEntity", *(f"Story{each.title()}" for each in EntityKind)),
+            "content": ("StoryEntry",),
+            "kind": ("CharacterRelationship",),
+        }.items()
+        for name in names
+    },
 }
 
 
@@ -392,6 +467,12 @@ def holds_something(result: Any) -> bool:
 async def parents_with_something(world: World, relation: Field) -> list[Any]:
     """MOST parents for each of which the relation finds something."""
     candidates = await parents_of_type(world, relation.owner)
+    if relation.leads_to == "ResolvedAt":
+        # Pages of the present have no moment.
+        candidates = [
+            replace(each, resolved_at=Moment(f"branch {number}", number, None, None))
+            for number, each in enumerate(candidates)
+        ]
     results, _ = await world.ask(relation.batch, candidates, sample_arguments(relation))
     fitting = [
         parent

@@ -14,6 +14,7 @@ from sqlmodel import col
 
 from db.engine import (
     CURSOR_KEY,
+    FILES_NAME,
     IDENTITY_KEY,
     Database,
     DatabaseUnreachable,
@@ -290,7 +291,7 @@ async def test_servers_on_one_database_read_each_others_cursors(dsn: str) -> Non
             await later.load_secrets()
             async with later.reading() as reading:
                 assert reading.cursors.write("list", [1, "a"]) in cursors
-        for name in (CURSOR_KEY, IDENTITY_KEY):
+        for name in (CURSOR_KEY, IDENTITY_KEY, FILES_NAME):
             key = await find_setting(databases[0], name)
             assert key is not None
             assert len(bytes.fromhex(key.value)) == 32
@@ -304,7 +305,7 @@ async def test_two_databases_have_different_keys(database: Database, cluster: Cl
     try:
         async with opened(other_dsn) as other:
             await other.load_secrets()
-            for name in (CURSOR_KEY, IDENTITY_KEY):
+            for name in (CURSOR_KEY, IDENTITY_KEY, FILES_NAME):
                 mine, theirs = [await find_setting(each, name) for each in (database, other)]
                 assert mine is not None
                 assert theirs is not None

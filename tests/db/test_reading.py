@@ -239,7 +239,7 @@ async def test_many_rows_go_in_wholly_or_not_at_all(database: Database) -> None:
                 await writing.insert_many(Setting, [first, other])
     async with database.reading() as reading:
         kept = [each.key for each in await reading.all(_settings())]
-        assert sorted(kept) == ["cursor_key", "identity_key"]
+        assert sorted(kept) == ["cursor_key", "files_name", "identity_key"]
 
 
 @statement(Setting)

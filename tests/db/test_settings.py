@@ -87,6 +87,13 @@ def test_an_empty_environment_is_enough() -> None:
         "lease_seconds": 10.0,
         "cooling_off_days": 7.0,
         "housekeeping_seconds": 60.0,
+        "assets_url": None,
+        "assets_endpoint": None,
+        "assets_region": "us-east-1",
+        "assets_key_id": None,
+        "assets_key": None,
+        "assets_max_bytes": 16 * 1024 * 1024,
+        "assets_retention_days": 7.0,
         "demo_content": True,
         "web_dir": PROJECT_ROOT / "explorer" / "dist",
         "log_format": "console",
@@ -151,6 +158,11 @@ WRONG = [
     ("MIRRORGRAPH_SILENCE_TIMEOUT", "soon", "valid number"),
     ("MIRRORGRAPH_CONCURRENT_RUNS", "0", "greater than or equal to 1"),
     ("MIRRORGRAPH_LEASE_SECONDS", "0.5", "greater than 0.5"),
+    ("MIRRORGRAPH_ASSETS_URL", "https://bucket", "must be like s3://bucket"),
+    ("MIRRORGRAPH_ASSETS_URL", "s3://", "must be like s3://bucket"),
+    ("MIRRORGRAPH_ASSETS_ENDPOINT", "127.0.0.1:9000", "must begin with http:// or https://"),
+    ("MIRRORGRAPH_ASSETS_MAX_BYTES", "0", "greater than or equal to 1"),
+    ("MIRRORGRAPH_ASSETS_RETENTION_DAYS", "0", "greater than 0"),
     ("MIRRORGRAPH_DEMO_CONTENT", "perhaps", "valid boolean"),
     ("MIRRORGRAPH_LOG_FORMAT", "xml", "'console' or 'json'"),
     ("MIRRORGRAPH_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
@@ -213,6 +225,15 @@ def test_suggestions_are_given_in_local_mode_unless_told_otherwise(
 ) -> None:
     environment(**given)
     assert load_settings().gives_suggestions is is_given
+
+
+def test_the_keys_of_a_bucket_come_together(environment: Setter) -> None:
+    environment(MIRRORGRAPH_ASSETS_KEY="secret")
+    assert refusal() == (
+        "MIRRORGRAPH_ASSETS_KEY_ID and MIRRORGRAPH_ASSETS_KEY are given together or not at all"
+    )
+    environment(MIRRORGRAPH_ASSETS_KEY_ID="id")
+    assert "secret" not in repr(load_settings()).replace("SecretStr", "")
 
 
 def test_trusted_documents_alone_need_their_file(environment: Setter) -> None:

@@ -8,10 +8,15 @@ from tests.e2e.calendar_documents import CALENDAR_CHANGES
 from tests.e2e.callers import CHANGES, CHECKLIST, EMBRYO_ACTIVATE, TREE_ASK, Json
 from tests.e2e.draft_documents import DRAFT_CHANGES
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.entry_documents import TEXT_CHANGES, TEXT_PATHS, text_inputs
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
+from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
+from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, plot_inputs
+from tests.e2e.story_documents import STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
+from tests.e2e.ways_back_documents import WAY_OPERATIONS, WAYS_BACK
 
 
 def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
@@ -78,6 +83,15 @@ def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
         **_identity_changes(ids),
         **_transfer_changes(ids),
         **_calendar_changes(ids),
+        **_story_changes(ids),
+        **_plot_changes(ids),
+        **_text_changes(ids),
+        **_ways_back(ids),
+        "changeCarry": (
+            CARRYING,
+            {"from": ids["Branch"], "to": ids["Branch"], "row": ids["Lore"]},
+            "ChangeCarry",
+        ),
     }
 
 
@@ -89,6 +103,44 @@ def _calendar_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str 
         "calendarClone": (CALENDAR_CHANGES, calendar, "CalendarClone"),
         "calendarUpdate": (CALENDAR_CHANGES, update, "CalendarUpdate"),
         "calendarDelete": (CALENDAR_CHANGES, calendar, "CalendarDelete"),
+    }
+
+
+def _plot_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of lore, threads, happenings and translations."""
+    return {
+        operation[0].lower() + operation[1:]: (PLOT_CHANGES, {"input": given}, operation)
+        for operation, given in plot_inputs(ids).items()
+    }
+
+
+def _text_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of entries, chapters and eras."""
+    return {
+        operation[0].lower() + operation[1:]: (TEXT_CHANGES, {"input": given}, operation)
+        for operation, given in text_inputs(ids).items()
+    }
+
+
+def _ways_back(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Undo, redo, rollback, forks."""
+    given = {"branch": ids["Branch"], "entry": ids["StoryEntry"], "name": "Not mine"}
+    return {
+        operation[0].lower() + operation[1:]: (WAYS_BACK, given, operation)
+        for operation in WAY_OPERATIONS
+    }
+
+
+def _story_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of stories and of branches as things; new ones are taken from everybody."""
+    story, branch = {"story": ids["Story"]}, {"branch": ids["Branch"]}
+    update = {"input": {"storyId": ids["Story"], "title": "Not mine"}}
+    return {
+        "storyUpdate": (STORY_CHANGES, update, "StoryUpdate"),
+        "storyOpen": (STORY_CHANGES, story, "StoryOpen"),
+        "storyDelete": (STORY_CHANGES, story, "StoryDelete"),
+        "branchRename": (STORY_CHANGES, {**branch, "name": "Not mine"}, "BranchRename"),
+        "branchDelete": (STORY_CHANGES, branch, "BranchDelete"),
     }
 
 
@@ -164,6 +216,14 @@ def _transfer_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str 
 
 
 PATHS = {
+    **{mutation: ["input", field] for mutation, field in {**PLOT_PATHS, **TEXT_PATHS}.items()},
+    **{each[0].lower() + each[1:]: ["input", "branchId"] for each in WAY_OPERATIONS},
+    "changeCarry": ["input", "fromBranchId"],
+    "storyUpdate": ["input", "storyId"],
+    "storyOpen": ["input", "storyId"],
+    "storyDelete": ["input", "storyId"],
+    "branchRename": ["input", "branchId"],
+    "branchDelete": ["input", "branchId"],
     "calendarClone": ["input", "calendarId"],
     "calendarUpdate": ["input", "calendarId"],
     "calendarDelete": ["input", "calendarId"],

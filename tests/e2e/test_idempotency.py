@@ -23,11 +23,16 @@ from tests.e2e.callers import (
 )
 from tests.e2e.draft_documents import DRAFT_CHANGES
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.entry_documents import TEXT_CHANGES, TEXT_MADE, TEXT_PATHS, make_text, text_inputs
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
+from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.ledgers import Ledger
+from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, make_plot, plot_inputs
+from tests.e2e.story_documents import STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
+from tests.e2e.ways_back_documents import WAY_OPERATIONS, WAYS_BACK, tell_story
 
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
 OTHER_CARD = CARD.replace(b"Nell", b"Nora")
@@ -394,7 +399,138 @@ async def calendar_delete(owner: Caller) -> Send:
     return operation_of(owner, CALENDAR_CHANGES, given, other, "CalendarDelete")
 
 
+async def story_create(owner: Caller) -> Send:
+    given, other = [{"input": {**STORY, "title": each}} for each in ("Once", "Twice")]
+    return operation_of(owner, STORY_CHANGES, given, other, "StoryCreate")
+
+
+async def new_story(owner: Caller) -> Json:
+    send = await story_create(owner)
+    return dict((await send({})).data["storyCreate"]["story"])
+
+
+async def story_update(owner: Caller) -> Send:
+    story = (await new_story(owner))["id"]
+    given, other = [{"input": {"storyId": story, "title": each}} for each in ("1", "2")]
+    return operation_of(owner, STORY_CHANGES, given, other, "StoryUpdate")
+
+
+async def story_open(owner: Caller) -> Send:
+    given, other = [{"story": (await new_story(owner))["id"]} for _ in range(2)]
+    return operation_of(owner, STORY_CHANGES, given, other, "StoryOpen")
+
+
+async def story_delete(owner: Caller) -> Send:
+    given, other = [{"story": (await new_story(owner))["id"]} for _ in range(2)]
+    return operation_of(owner, STORY_CHANGES, given, other, "StoryDelete")
+
+
+async def branch_rename(owner: Caller) -> Send:
+    branch = (await new_story(owner))["currentBranch"]["id"]
+    given, other = [{"branch": branch, "name": each} for each in ("1", "2")]
+    return operation_of(owner, STORY_CHANGES, given, other, "BranchRename")
+
+
+async def branch_delete(owner: Caller) -> Send:
+    branch = (await new_story(owner))["currentBranch"]["id"]
+    query = """
+    query ($id: ID!) { branch(id: $id) { entries { nodes { id } } } }
+    """
+    entry = (await owner.ask(query, {"id": branch}))["branch"]["entries"]["nodes"][0]["id"]
+    fork = f"""
+    mutation {{ branchFork(input: {{ branchId: "{branch}", atEntryId: "{entry}", name: "x" }}) {{
+      branch {{ id }}
+    }} }}
+    """
+    given, other = [
+        {"branch": (await owner.ask(fork))["branchFork"]["branch"]["id"]} for _ in range(2)
+    ]
+    return operation_of(owner, STORY_CHANGES, given, other, "BranchDelete")
+
+
+def plot_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of a story's plot, and the same of another story's."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": await _plot_input(owner, operation)} for _ in range(2)]
+        return operation_of(owner, PLOT_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def _plot_input(owner: Caller, operation: str) -> Json:
+    made = await (await story_create(owner))({})
+    keys = {each["key"]: each["id"] for each in made.data["storyCreate"]["keys"]}
+    branch = made.data["storyCreate"]["story"]["currentBranch"]["id"]
+    ids = await make_plot(owner, branch, keys["mira"])
+    return plot_inputs({**ids, "Branch": branch, "StoryCharacter": keys["mira"]})[operation]
+
+
+async def change_carry(owner: Caller) -> Send:
+    given, other = [await _to_carry(owner) for _ in range(2)]
+    return operation_of(owner, CARRYING, given, other, "ChangeCarry")
+
+
+async def _to_carry(owner: Caller) -> Json:
+    """A fork with lore that the branch has not."""
+    told = await tell_story(owner, "One.")
+    fork = {"branch": told.branch, "entry": told.entries[-1], "name": "Fork"}
+    made = await owner.ask(WAYS_BACK, fork, "BranchFork")
+    branch = made["branchFork"]["branch"]["id"]
+    lore = {"branchId": branch, "title": "Oil", "body": "It is so."}
+    row = await owner.ask(PLOT_CHANGES, {"input": lore}, "LoreCreate")
+    return {"from": branch, "to": told.branch, "row": row["loreCreate"]["lore"]["id"]}
+
+
+def way_back(operation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A way back of a branch, or a fork of it, and the same of another one."""
+
+    async def change(owner: Caller) -> Send:
+        given, other = [await _told(owner, operation) for _ in range(2)]
+        return operation_of(owner, WAYS_BACK, given, other, operation)
+
+    change.__name__ = operation[0].lower() + operation[1:]
+    return change
+
+
+async def _told(owner: Caller, operation: str) -> Json:
+    """A branch with two entries behind its opening; before a redo, one of them is undone."""
+    told = await tell_story(owner, "One.", "Two.")
+    if operation == "BranchRedo":
+        await owner.ask(WAYS_BACK, {"branch": told.branch}, "BranchUndo")
+    return {"branch": told.branch, "entry": told.entries[0], "name": "Fork"}
+
+
+def text_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of a story's text, and the same of another story's."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": await _text_input(owner, operation)} for _ in range(2)]
+        return operation_of(owner, TEXT_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def _text_input(owner: Caller, operation: str) -> Json:
+    branch = (await new_story(owner))["currentBranch"]["id"]
+    return text_inputs({**await make_text(owner, branch), "Branch": branch})[operation]
+
+
 MUTATIONS = [
+    *[plot_change(mutation) for mutation in PLOT_PATHS],
+    *[text_change(mutation) for mutation in TEXT_PATHS],
+    *[way_back(operation) for operation in WAY_OPERATIONS],
+    change_carry,
+    story_create,
+    story_update,
+    story_open,
+    story_delete,
+    branch_rename,
+    branch_delete,
     calendar_create,
     calendar_clone,
     calendar_update,
@@ -444,8 +580,50 @@ MUTATIONS = [
 # What runs write comes when it comes.
 PEOPLES_NODES = "tree_nodes WHERE run_id IS NULL"
 READS = "audit_events WHERE action = 'clone_authorization_read'"
+# A change of a branch is one delta and one event.
+LOGGED = {"deltas": 1, "branch_events": 1}
+PLOT_MADE = {
+    "loreCreate": {"lore": 1},
+    "loreUpdate": {},
+    "loreDelete": {"lore": -1, "translations": -1},
+    "threadCreate": {"threads": 1},
+    "threadUpdate": {},
+    "threadDelete": {"threads": -1},
+    "happeningCreate": {"happenings": 1},
+    "happeningUpdate": {},
+    "happeningDelete": {
+        "happenings": -1,
+        "happening_involvements": -1,
+        "happening_awareness": -1,
+    },
+    "involvementSet": {},
+    "involvementDelete": {"happening_involvements": -1},
+    "awarenessSet": {},
+    "awarenessDelete": {"happening_awareness": -1},
+    "translationSet": {"translations": 1},
+    "translationDelete": {"translations": -1},
+}
 # How many rows more a mutation makes, by table.
 MADE = {
+    **TEXT_MADE,
+    "branchUndo": {"story_entries": -1, "deltas": -1, "redo_steps": 1, "branch_events": 1},
+    "branchRedo": {"story_entries": 1, "deltas": 1, "redo_steps": -1, "branch_events": 1},
+    "branchRollback": {"story_entries": -2, "deltas": -2, "branch_events": 1},
+    "branchFork": {"branches": 1, "story_entries": 1, "entities": 1, "lore": 1},
+    "changeCarry": {"lore": 1, "deltas": 1, "branch_events": 1},
+    **{mutation: LOGGED | made for mutation, made in PLOT_MADE.items()},
+    "storyCreate": {"stories": 1, "branches": 1, "entities": 1, "lore": 1, "story_entries": 1},
+    "storyUpdate": {},
+    "storyOpen": {},
+    "storyDelete": {
+        "stories": -1,
+        "branches": -1,
+        "entities": -1,
+        "lore": -1,
+        "story_entries": -1,
+    },
+    "branchRename": {},
+    "branchDelete": {"branches": -1, "entities": -1, "lore": -1, "story_entries": -1},
     "calendarCreate": {"vault_calendars": 1},
     "calendarClone": {"vault_calendars": 1},
     "calendarUpdate": {},
@@ -494,6 +672,11 @@ MADE = {
 }
 # Which of them can be done again, and then make something else.
 REPEATABLE = {
+    "entryAppend",
+    "loreCreate",
+    "threadCreate",
+    "happeningCreate",
+    "storyCreate",
     "calendarCreate",
     "calendarClone",
     "identityExport",

@@ -23,10 +23,14 @@ from tests.e2e.callers import (
     dialled,
     numbers_of,
 )
+from tests.e2e.entry_documents import make_text
 from tests.e2e.everything import PATHS, changes
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, OUTWARD, VOICE_CHANGES
+from tests.e2e.history_documents import BRANCH_DIFF, BRANCH_EVENTS, BRANCH_LOG
 from tests.e2e.identity_documents import IDENTITY, IDENTITY_CHANGES, PETITION_EVENTS, PETITIONS
 from tests.e2e.ledgers import Ledger
+from tests.e2e.plot_documents import make_plot
+from tests.e2e.story_documents import STORIES, STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, TRANSFERS, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
 
@@ -95,7 +99,13 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
     calendar = await mine.ask(
         CALENDAR_CHANGES, {"name": "Mine", "definition": DAYS}, "CalendarCreate"
     )
+    told = (await mine.ask(STORY_CHANGES, {"input": STORY}, "StoryCreate"))["storyCreate"]
+    keys = {each["key"]: each["id"] for each in told["keys"]}
     world.ids = {
+        "Story": told["story"]["id"],
+        "Branch": told["story"]["currentBranch"]["id"],
+        "StoryCharacter": keys["mira"],
+        "Lore": keys["oil"],
         "Calendar": calendar["calendarCreate"]["calendar"]["id"],
         "EmbryoDraft": draft["embryoCreate"]["embryo"]["id"],
         "Character": character,
@@ -114,6 +124,8 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         **await outward_things(mine, character),
         **await identity_of(mine, character),
         **await transferred(mine, character),
+        **await make_plot(mine, told["story"]["currentBranch"]["id"], keys["mira"]),
+        **await make_text(mine, told["story"]["currentBranch"]["id"]),
     }
     return world
 
@@ -161,6 +173,18 @@ async def transferred(mine: Caller, character: str) -> dict[str, str]:
 
 
 KINDS = (
+    "Story",
+    "Branch",
+    "StoryCharacter",
+    "Lore",
+    "Thread",
+    "Happening",
+    "HappeningInvolvement",
+    "HappeningAwareness",
+    "Translation",
+    "StoryEntry",
+    "Chapter",
+    "EraFlip",
     "Calendar",
     "ImportJob",
     "ImportItem",
@@ -296,6 +320,7 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
         "form_settled",
         "form_proposed",
         "form_anchor_set",
+        "story_created",
         "calendar_created",
         "tree_transplanted",
         "path_canonized",
@@ -390,6 +415,38 @@ async def test_calendars_of_the_server_are_for_all_and_ones_own_for_oneself(worl
                 assert (found["calendar"] is not None) == bool(own)
                 found = await ask(CALENDARS, {"id": "stardate"}, "Calendar")
                 assert found["calendar"]["name"] == "Stardate"
+
+
+async def test_stories_are_for_their_owner(world: World) -> None:
+    """Rule B26."""
+    mine = {"nodes": [{"id": world["Story"], "title": "Mine"}], "totalCount": 1}
+    for person, own in ((world.owner, mine), (world.stranger, NOTHING), (world.auditor, NOTHING)):
+        async with person.socket() as socket:
+            for ask in (person.ask, socket.ask):
+                assert (await ask(STORIES, {}, "Stories"))["stories"] == own
+                for operation, kind in (("Story", "Story"), ("Branch", "Branch")):
+                    found = await ask(STORIES, {"id": world[kind]}, operation)
+                    assert (found[operation.lower()] is not None) == (own is mine)
+
+
+async def test_what_happened_to_a_branch_is_for_its_owner(world: World) -> None:
+    """Rules H1, H5, H12."""
+    branch = world["Branch"]
+    given = {"branch": branch, "after": 0}
+    sides = {"left": branch, "right": branch}
+    async with world.owner.stream(BRANCH_EVENTS, given) as stream:
+        assert (await anext(stream))["data"]["branchEvents"]["seq"] == 1
+    log = await world.owner.ask(BRANCH_LOG, {"branch": branch}, "BranchLog")
+    assert log["branch"]["deltas"]["totalCount"] > 0
+    assert (await world.owner.ask(BRANCH_DIFF, sides))["branchDiff"]["changes"]["nodes"] == []
+    for person in (world.stranger, world.auditor):
+        async with person.socket() as socket:
+            operation = await socket.start(BRANCH_EVENTS, given)
+            assert [result async for result in operation] == []
+            assert [each["extensions"]["code"] for each in operation.errors] == ["NOT_FOUND"]
+        assert await person.ask(BRANCH_LOG, {"branch": branch}, "BranchLog") == {"branch": None}
+        assert await person.ask(BRANCH_LOG, {"row": world["Lore"]}, "RowHistory") == {"node": None}
+        assert await person.ask(BRANCH_DIFF, sides) == {"branchDiff": None}
 
 
 async def test_a_stranger_sees_nothing_of_a_characters_looks_and_voice(world: World) -> None:

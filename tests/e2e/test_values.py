@@ -18,8 +18,10 @@ from websockets import ConnectionClosed
 from schema.root import schema
 from tests.conftest import ServerProcess
 from tests.e2e.callers import Caller, Json, dialled
+from tests.e2e.entry_documents import text_texts
 from tests.e2e.form_documents import ANCHOR
 from tests.e2e.ledgers import Ledger
+from tests.e2e.plot_documents import plot_texts
 
 JSON_TYPE = {"Content-Type": "application/json"}
 NOT_JSON = (400, ["BAD_REQUEST"])
@@ -28,8 +30,23 @@ NODE = "query ($value: ID!) { node(id: $value) { id } }"
 PAGE = "query ($value: Int) { characters(first: $value) { totalCount } }"
 EVENTS = "subscription ($run: ID!, $value: Int) { runEvents(runId: $run, after: $value) { seq } }"
 
+STYLES = 'genre: { label: "x" }, tone: { label: "x" }'
+
 # A change for each argument that takes a text: the value goes where `value` stands.
 CHANGES: dict[str, tuple[str, list[str]]] = {
+    **plot_texts(),
+    **text_texts(),
+    **{
+        f"changeCarry {field}": (
+            f"changeCarry(input: {{ {given.replace('x', '$value', 1)} }})",
+            ["input", field],
+        )
+        for field, given in (
+            ("fromBranchId", 'fromBranchId: x, toBranchId: "br_2", rowId: "lore_1"'),
+            ("toBranchId", 'toBranchId: x, fromBranchId: "br_1", rowId: "lore_1"'),
+            ("rowId", 'rowId: x, fromBranchId: "br_1", toBranchId: "br_2"'),
+        )
+    },
     "treeCreate topic": (
         'treeCreate(input: { characterId: "character_1", topic: $value })',
         ["input", "topic"],
@@ -328,6 +345,137 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
         'embryoCreate(input: { identity: { name: "x", forbiddenZone: ["y", $value] } })',
         ["input", "identity", "forbiddenZone", "1"],
     ),
+    **{
+        f"storyCreate {' '.join(path)}": (
+            "storyCreate(input: { "
+            + (f"title: {title}, definition: {{ mode: CREATIVE, narration: THIRD, {parts} }}{rest}")
+            + " })",
+            ["input", *path],
+        )
+        for path, title, parts, rest in (
+            (["title"], "$value", STYLES, ""),
+            (["description"], '"x"', STYLES, ", description: $value"),
+            (["tags", "1"], '"x"', STYLES, ', tags: ["x", $value]'),
+            (["accentColor"], '"x"', STYLES, ", accentColor: $value"),
+            (["eraName"], '"x"', STYLES, ", eraName: $value"),
+            (["definition", "setting"], '"x"', f"setting: $value, {STYLES}", ""),
+            (["definition", "leadKey"], '"x"', f"leadKey: $value, {STYLES}", ""),
+            (
+                ["definition", "calendarSystemId"],
+                '"x"',
+                f"calendarSystemId: $value, {STYLES}",
+                "",
+            ),
+            (
+                ["definition", "worldTimeOrigin", "year"],
+                '"x"',
+                f"worldTimeOrigin: {{ year: $value }}, {STYLES}",
+                "",
+            ),
+            (
+                ["definition", "genre", "label"],
+                '"x"',
+                'genre: { label: $value }, tone: { label: "x" }',
+                "",
+            ),
+            (
+                ["definition", "tone", "promptBody"],
+                '"x"',
+                'genre: { label: "x" }, tone: { label: "x", promptBody: $value }',
+                "",
+            ),
+            *(
+                (
+                    ["cast", "0", *where],
+                    '"x"',
+                    STYLES,
+                    f", cast: [{{ kind: ITEM, {member} }}]",
+                )
+                for where, member in (
+                    (["key"], 'key: $value, name: "x"'),
+                    (["name"], 'key: "x", name: $value'),
+                    (["description"], 'key: "x", name: "x", description: $value'),
+                    (["parentKey"], 'key: "x", name: "x", parentKey: $value'),
+                    (["locationKey"], 'key: "x", name: "x", locationKey: $value'),
+                    (["factionKey"], 'key: "x", name: "x", factionKey: $value'),
+                    (["keywords", "0"], 'key: "x", name: "x", keywords: [$value]'),
+                    (["tags", "0"], 'key: "x", name: "x", tags: [$value]'),
+                    (["state", "condition"], 'key: "x", name: "x", state: { condition: $value }'),
+                )
+            ),
+            *(
+                (["lore", "0", *where], '"x"', STYLES, f", lore: [{{ {piece} }}]")
+                for where, piece in (
+                    (["key"], 'key: $value, title: "x", body: "x"'),
+                    (["title"], 'key: "x", title: $value, body: "x"'),
+                    (["body"], 'key: "x", title: "x", body: $value'),
+                    (["category"], 'key: "x", title: "x", body: "x", category: $value'),
+                    (["keywords", "0"], 'key: "x", title: "x", body: "x", keywords: [$value]'),
+                    (["tags", "0"], 'key: "x", title: "x", body: "x", tags: [$value]'),
+                )
+            ),
+            *(
+                (["opening", *where], '"x"', STYLES, f", opening: {{ {opening} }}")
+                for where, opening in (
+                    (["content"], "content: $value"),
+                    (["sceneKeys", "0"], 'content: "x", sceneKeys: [$value]'),
+                    (["locationKey"], 'content: "x", locationKey: $value'),
+                    (["model"], 'content: "x", model: $value'),
+                )
+            ),
+        )
+    },
+    **{
+        f"storyUpdate {' '.join(path)}": (
+            f"storyUpdate(input: {{ {given} }})",
+            ["input", *path],
+        )
+        for path, given in (
+            (["storyId"], "storyId: $value"),
+            (["title"], 'storyId: "story_1", title: $value'),
+            (["description"], 'storyId: "story_1", description: $value'),
+            (["tags", "0"], 'storyId: "story_1", tags: [$value]'),
+            (["accentColor"], 'storyId: "story_1", accentColor: $value'),
+            (["coverAssetId"], 'storyId: "story_1", coverAssetId: $value'),
+            (
+                ["settings", "activePackId"],
+                'storyId: "story_1", settings: { activePackId: $value }',
+            ),
+            *(
+                (["definition", *where], f'storyId: "story_1", definition: {{ {part} }}')
+                for where, part in (
+                    (["setting"], "setting: $value"),
+                    (["leadEntityId"], "leadEntityId: $value"),
+                    (["calendarSystemId"], "calendarSystemId: $value"),
+                    (["worldTimeOrigin", "year"], "worldTimeOrigin: { year: $value }"),
+                    (["genre", "promptBody"], 'genre: { label: "x", promptBody: $value }'),
+                    (["tone", "label"], "tone: { label: $value }"),
+                )
+            ),
+            *(
+                (["opening", *where], f'storyId: "story_1", opening: {{ {part} }}')
+                for where, part in (
+                    (["content"], "content: $value"),
+                    (["currentLocationId"], 'content: "x", currentLocationId: $value'),
+                    (["model"], 'content: "x", model: $value'),
+                )
+            ),
+        )
+    },
+    **{
+        f"{field} {name}": (
+            f"{field}(input: {{ {name}: $value, {rest} }})".replace(", }", " }"),
+            ["input", name],
+        )
+        for field, name, rest in (
+            ("storyOpen", "storyId", ""),
+            ("storyOpen", "branchId", 'storyId: "story_1"'),
+            ("storyDelete", "storyId", ""),
+            ("branchRename", "branchId", 'name: "x"'),
+            ("branchRename", "name", 'branchId: "br_1"'),
+            ("branchDelete", "branchId", ""),
+        )
+    },
 }
 
 
@@ -341,7 +489,8 @@ async def untouched(caller: Caller, ledger: Ledger) -> dict[str, str]:
 def change(name: str) -> str:
     """A mutation with the variable `value`, of the type that its place takes."""
     field, place = CHANGES[name]
-    is_id = place[-1].endswith("Id") or not {"keep", "entryIds"}.isdisjoint(place)
+    lists = {"keep", "entryIds", "sceneEntityIds"}
+    is_id = place[-1].endswith("Id") or not lists.isdisjoint(place)
     kind = "ID!" if is_id else "String!"
     return f"mutation ($value: {kind}) {{ changed: {field} {{ errors {{ code path }} }} }}"
 
@@ -374,6 +523,8 @@ async def test_a_change_that_holds_u0000_is_told_which_field_to_mend(
         ("importJobs(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("lorebooks(before: $value) { totalCount }", "INVALID_CURSOR", "before"),
         ("calendars(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("stories(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("stories(search: $value) { totalCount }", "INVALID_TEXT", "search"),
         ("viewer { auditEvents(before: $value) { totalCount } }", "INVALID_CURSOR", "before"),
     ],
 )
@@ -475,6 +626,14 @@ NULLS = {
     "IdentityChangeInput": {"characterId": "soul_1", "identity": {"name": None}, "purpose": "x"},
     "LorebookEntryUpdateInput": {"entryId": "lbe_1", "position": None},
     "CalendarUpdateInput": {"calendarId": "cal_1", "isFavorite": None},
+    "StoryUpdateInput": {"storyId": "story_1", "definition": {"setting": None}},
+    "LoreUpdateInput": {"loreId": "lore_1", "priority": None},
+    "ThreadUpdateInput": {"threadId": "thr_1", "status": None},
+    "HappeningUpdateInput": {"happeningId": "hap_1", "commonKnowledge": None},
+    "EntryMetaUpdateInput": {"entryId": "entry_1", "worldTime": None},
+    "ChapterUpdateInput": {"chapterId": "chap_1", "title": None},
+    "EraFlipUpdateInput": {"eraFlipId": "era_1", "atWorldTime": None},
+    "AwarenessSetInput": {"happeningId": "hap_1", "characterId": "char_1", "decayResistance": None},
 }
 
 
@@ -710,14 +869,19 @@ def test_these_arguments_take_times_and_json() -> None:
         for named in (get_named_type(each.type) for each in (*arguments, *fields))
         if isinstance(named, GraphQLScalarType)
     }
-    assert scalars == {"Boolean", "DateTime", "ID", "Int", "JSON", "Long", "String", "Upload"}
-    # In inputs a place and two definitions; as arguments a date and two origins.
+    assert scalars == {
+        *("Boolean", "DateTime", "Float", "ID", "Int", "JSON", "Long", "String", "Upload")
+    }
+    # In inputs a place and two definitions; as arguments a date and two origins. Shares that
+    # decay resists, twice, are tried in test_plot, and times of entries and eras in test_entries.
     for scalar, within, counted in (
         ("DateTime", fields, 1),
         ("DateTime", arguments, 0),
+        ("Float", fields, 2),
+        ("Float", arguments, 0),
         ("JSON", fields, 3),
         ("JSON", arguments, 3),
-        ("Long", fields, 1),
+        ("Long", fields, 6),
         ("Long", arguments, 1),
     ):
         takers = [each for each in within if get_named_type(each.type).name == scalar]

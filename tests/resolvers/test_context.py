@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from obstore.store import MemoryStore
 
 from db.engine import Database
 from db.settings import Settings
 from db.tables import MirrorTree
 from resolvers.context import AlreadyDone, Context, Engine
 from resolvers.nodes import earlier_payload
+from services.assets import FileStore
 from services.hub import Hub
 from services.providers import ProviderSettings, make_provider
 from services.rehearsing import Rehearsals
@@ -25,7 +27,8 @@ async def context(database: Database, people: People) -> AsyncIterator[Context]:
     provider = make_provider(ProviderSettings("demo"))
     worker = RunWorker(database, hub, provider, holder="test", lease_seconds=10, concurrent_runs=1)
     rehearsals = Rehearsals(database, provider, most=1, budget=8_192)
-    yield Context(Engine(Settings(), database, hub, worker, rehearsals), people.owner)
+    files = FileStore(MemoryStore(), "tests", None)
+    yield Context(Engine(Settings(), database, hub, worker, rehearsals, files), people.owner)
     await provider.close()
 
 

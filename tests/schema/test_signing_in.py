@@ -37,7 +37,7 @@ async def signed_in(database: Database, hub: Hub) -> SignedIn:
         user = await accounts.ensure_user(writing, "Ada")
         token = await accounts.issue_token(writing, user.id)
     nobody_works: Any = None
-    engine = Engine(Settings(), database, hub, nobody_works, nobody_works)
+    engine = Engine(Settings(), database, hub, nobody_works, nobody_works, nobody_works)
     return SignedIn(engine, Viewer(user.id), lambda: None, token)
 
 

@@ -191,6 +191,8 @@ async def test_the_demo_is_made_on_an_empty_database_only(
         assert not await demo.is_empty(writing)
         nodes = await writing._connection.fetchval("SELECT count(*) FROM tree_nodes")
         quotes = await writing._connection.fetch("SELECT quote FROM citations")
+        told = await writing._connection.fetch("SELECT title FROM stories")
     assert tree.working_entry_node_id is not None
     assert nodes == 5
     assert [row["quote"] for row in quotes] == ["I dry them on Sundays"]
+    assert [row["title"] for row in told] == ["The Bell Under the Salt"]

@@ -30,7 +30,7 @@ from services.runs.prompting import (
     character_sheet,
     expand_names,
 )
-from services.runs.tokens import MESSAGE_TOKENS, estimate_tokens
+from services.tokens import MESSAGE_TOKENS, estimate_tokens
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLENTY = 1_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.runs.tokens import UNDERESTIMATE, estimate_tokens
+from services.tokens import UNDERESTIMATE, estimate_tokens
 
 
 @pytest.mark.parametrize(
