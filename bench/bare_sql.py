@@ -16,8 +16,9 @@ TABLES = (*(str(each) for each in LOGGED), "deltas", "embeddings")
 _OTHERS = ("redo_steps", "branch_events")
 
 _COPY_BRANCH = """
-INSERT INTO branches (id, story_id, name, classifier_status, head, last_position)
-SELECT $2, story_id, 'Copy', classifier_status, head, last_position FROM branches WHERE id = $1
+INSERT INTO branches (id, story_id, name, classifier_status, head, head_floor, last_position)
+SELECT $2, story_id, 'Copy', classifier_status, head, head_floor, last_position
+FROM branches WHERE id = $1
 """
 
 

@@ -35,7 +35,7 @@ from resolvers.context import Engine
 from schema import run_events
 from schema.downloads import asset_answer, download, export_answer
 from schema.observing import Observation
-from schema.root import schema
+from schema.root import schema, sdl
 from schema.signing_in import SignedIn, sign_in
 from schema.wire.documents import DocumentCache, DocumentReader, ManifestError, read_manifest
 from schema.wire.errors import Refused, error_response
@@ -402,7 +402,7 @@ async def _health(_request: Request) -> Response:
 
 
 async def _sdl(_request: Request) -> Response:
-    return PlainTextResponse(schema.as_str() + "\n")
+    return PlainTextResponse(sdl())
 
 
 def _pages(web_dir: Path) -> list[BaseRoute]:

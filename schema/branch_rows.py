@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import strawberry
@@ -80,8 +81,8 @@ def branch_list(
     batch: BatchFunction,
     description: str,
     *,
-    arguments: Mapping[str, str] | None = None,
-    types: Mapping[str, Any] | None = None,
+    arguments: Mapping[str, str] = MappingProxyType({}),
+    types: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """A relation of a branch to a list of its rows, which can be read as of a moment: the batch
     function has a parameter `as_of`.
@@ -89,6 +90,6 @@ def branch_list(
     return relation(
         batch,
         description,
-        arguments={"as_of": AS_OF, **(arguments or {})},
-        types={"as_of": AsOfInput | None, **(types or {})},
+        arguments={"as_of": AS_OF, **arguments},
+        types={"as_of": AsOfInput | None, **types},
     )

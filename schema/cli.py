@@ -20,7 +20,7 @@ from db.enums import RoleName
 from db.migrating import SchemaTooNew, migrate, write_revision
 from db.settings import PROJECT_ROOT, Settings, SettingsError, load_settings
 from schema.app import Server, create_app
-from schema.root import schema
+from schema.root import sdl
 from schema.serving import DrainingServer, PortTaken, uvicorn_config
 from schema.wire.tracing import send_spans
 from services import accounts
@@ -162,7 +162,7 @@ async def bring_up_to_date(settings: Settings) -> None:
 
 def write_sdl(path: Path) -> None:
     """Write the schema in GraphQL's own language."""
-    path.write_text(schema.as_str() + "\n", encoding="utf-8")
+    path.write_text(sdl(), encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -176,8 +176,8 @@ def _parser() -> argparse.ArgumentParser:
     user.add_argument("name")
     user.add_argument("--role", type=RoleName, choices=list(RoleName))
     user.add_argument("--revoke", action="store_true", help="take all their tokens back")
-    sdl = commands.add_parser("sdl", help="write the schema's SDL")
-    sdl.add_argument("--output", type=Path, default=SDL_FILE)
+    text = commands.add_parser("sdl", help="write the schema's SDL")
+    text.add_argument("--output", type=Path, default=SDL_FILE)
     return parser
 
 

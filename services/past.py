@@ -161,8 +161,7 @@ async def _as_of_entry(reading: Reading, viewer: Viewer, branch: Branch, entry_i
     if entry.kind == EntryKind.SYSTEM:
         raise Invalid("This is a notice, not a part of the story.", "NOT_IN_THE_STORY", path)
     cut = await deltas.cut_behind(reading, branch.id, entry.position)
-    moment = await _moment(reading, viewer, branch, cut)
-    return Moment(branch.id, moment.log_position, entry.row_id, cut)
+    return Moment(branch.id, await _last_position(reading, branch, cut), entry.row_id, cut)
 
 
 async def _moment(
@@ -171,11 +170,20 @@ async def _moment(
     if cut is None:
         last = await reading.value(_last_entry(), branch_id=branch.id)
         return Moment(branch.id, branch.head, last, None)
-    position = await reading.value(_last_before(), branch_id=branch.id, first_log=cut.first_log)
+    position = await _last_position(reading, branch, cut)
     moment = Moment(branch.id, position, None, cut)
     entries = await rows_at(reading, viewer, moment, StoryEntry)
     last_row = max(entries.values(), key=attrgetter("position"), default=None)
     return Moment(branch.id, position, last_row and last_row.row_id, cut)
+
+
+async def _last_position(reading: Reading, branch: Branch, cut: deltas.Cut | None) -> int:
+    if cut is None:
+        return branch.head
+    position: int = await reading.value(
+        _last_before(), branch_id=branch.id, first_log=cut.first_log
+    )
+    return position
 
 
 async def rows_at(

@@ -42,7 +42,7 @@ class ModelCapabilities:
 class CachedModel:
     """A model that a provider has listed."""
 
-    id: str
+    model_id: str
     capabilities: ModelCapabilities
 
 

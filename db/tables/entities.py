@@ -60,7 +60,7 @@ class StoryEntity(BranchRow, table=True):
         one_of("injection_mode", InjectionMode),
         one_of("name_collision_reason", CollisionReason),
         CheckConstraint("priority BETWEEN 0 AND 100", name="priority"),
-        Index(None, "branch_id", "kind", "created_at", "id"),
+        Index(None, "branch_id", "created_at", "id"),
         # Who is where, who belongs to what, what lies within what.
         Index(
             "ix_entities_current_location", "branch_id", text("(state ->> 'current_location_id')")

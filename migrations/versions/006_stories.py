@@ -488,9 +488,9 @@ def upgrade() -> None:
         unique=False,
     )
     op.create_index(
-        op.f("ix_entities_branch_id_kind_created_at_id"),
+        op.f("ix_entities_branch_id_created_at_id"),
         "entities",
-        ["branch_id", "kind", "created_at", "id"],
+        ["branch_id", "created_at", "id"],
         unique=False,
     )
     op.create_index(
@@ -836,7 +836,7 @@ def downgrade() -> None:
     op.drop_index("ix_entities_parent_location", table_name="entities")
     op.drop_index("ix_entities_faction", table_name="entities")
     op.drop_index("ix_entities_current_location", table_name="entities")
-    op.drop_index(op.f("ix_entities_branch_id_kind_created_at_id"), table_name="entities")
+    op.drop_index(op.f("ix_entities_branch_id_created_at_id"), table_name="entities")
     op.drop_index("ix_entities_at_location", table_name="entities")
     op.drop_table("entities")
     op.drop_index(op.f("ix_embeddings_branch_id_target_id"), table_name="embeddings")

@@ -12,6 +12,7 @@ from db.tables import Branch, CharacterRelationship, StoryEntity
 from resolvers import branch_rows
 from resolvers.context import Context
 from services import entities as service
+from services.text import refuse_unstorable
 
 
 async def entities_of_branches(
@@ -24,6 +25,7 @@ async def entities_of_branches(
     page: PageRequest = FIRST_PAGE,
 ) -> list[Page[StoryEntity]]:
     """The entities of each branch, or those that are wanted."""
+    refuse_unstorable(search, ("search",))
     kinds, statuses = (getattr(filter, each, None) for each in ("kinds", "statuses"))
     wanted = service.EntityFilter(
         kinds=None if kinds is None else tuple(kinds),

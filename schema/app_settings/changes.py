@@ -121,7 +121,7 @@ class ModelCapabilitiesInput:
 class CachedModelInput:
     """A model that the provider has listed."""
 
-    id: strawberry.ID = field("As its provider names it.")
+    model_id: str = field("As its provider names it.")
     capabilities: ModelCapabilitiesInput | None = field("What it can do.", default=None)
 
 

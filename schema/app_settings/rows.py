@@ -78,7 +78,7 @@ class ModelCapabilities:
 class CachedModel:
     """A model that a provider has listed."""
 
-    id: strawberry.ID = field("As its provider names it.")
+    model_id: str = field("As its provider names it.")
     capabilities: ModelCapabilities = field("What it can do.")
 
 
@@ -138,6 +138,7 @@ class AgentAssignment:
 class AppSettings:
     """What a user has set up. There is one for each user."""
 
+    id: strawberry.ID = field("The id of the user whose they are.")
     providers: list[ProviderInstance] = field("Providers of models, oldest first: 50 at most.")
     profiles: list[ModelProfile] = field(
         "The narrative's profile, then those of agents, oldest first: 100 at most."

@@ -5,6 +5,7 @@ What only we can mend is logged whole with the request's id, and the client gets
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ logger = structlog.get_logger("mirrorgraph.errors")
 
 # What is said of null where a field of an input can be left out but not taken away.
 NULL_REFUSED = "null means nothing here: give a value, or leave the field out."
+
+# Where graphql-core says an object or a list back, at the end of its message.
+_SAID_BACK = re.compile(r"(?:,? [Ff]ound|(?<=value)): ?[\[{].*", re.DOTALL)
 
 # A GraphQL error as it is sent: message, locations, path, extensions.
 ErrorBody = dict[str, Any]
@@ -79,8 +83,11 @@ def error_body(code: str, message: str, **extensions: Any) -> ErrorBody:
 
 
 def located_body(code: str, error: GraphQLError) -> ErrorBody:
-    """An error of graphql-core about the document or its variables, told as it is."""
+    """An error of graphql-core about the document or its variables, told as it is; but objects and
+    lists are not said back, for a key may be in them whose neighbour is the mistake.
+    """
     body: ErrorBody = dict(error.formatted)
+    body["message"] = _SAID_BACK.sub("", body["message"])
     body["extensions"] = {"code": code, **(error.extensions or {})}
     return body
 

@@ -223,7 +223,9 @@ def _checked_models(models: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _checked_model(model: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": checked_text(model.id, *path, "id", max_length=MAX_LINE)}
+    found: dict[str, Any] = {
+        "id": checked_text(model.model_id, *path, "modelId", max_length=MAX_LINE)
+    }
     can = model.capabilities
     if can is not None:
         dims = can.matryoshka_dims or []

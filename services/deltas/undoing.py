@@ -23,7 +23,7 @@ from services.deltas.applying import (
 )
 from services.deltas.closing import Closed, close
 from services.deltas.events import note_event
-from services.deltas.reversing import MAX_POSITION, Reversal, compute
+from services.deltas.reversing import Reversal, compute
 from services.deltas.selecting import (
     BACKGROUND,
     Cut,
@@ -117,20 +117,22 @@ async def undo_branch(
     await apply_reversal(writing, branch.id, reversal)
     if clamps_to is not None:
         await clamp_watermark(writing, branch.id, clamps_to)
-    await _keep_step(writing, branch.id, action_id, returning, reversal)
-    branch = await settle_head(writing, branch.id, _lowest(returning, closed, reversal))
+    number = await _keep_step(writing, branch.id, action_id, returning, reversal)
+    branch = await settle_head(writing, branch.id, _lowest(number, returning, closed, reversal))
     await _tell(writing, branch, BranchEventKind.UNDO, action_id, group, closed, reversal)
     return Outcome(branch, reversed_actions(closed.newest_first))
 
 
-def _lowest(returning: Closed, closed: Closed, reversal: Reversal) -> int:
-    """Where the log was changed. What does not return must lie behind what does, or a redo would
-    lead to a log that never was: then nothing is as it was.
+def _lowest(number: int, returning: Closed, closed: Closed, reversal: Reversal) -> int:
+    """Where the log is changed by an undo; everywhere, if a redo would lead to a log that never
+    was: where what is lost lies before what returns, or before what earlier undos have kept.
     """
     lost = closed.deltas.keys() - returning.deltas.keys()
-    first_lost = min((closed.deltas[each].log_position for each in lost), default=MAX_POSITION)
+    if not lost:
+        return reversal.lowest
+    first_lost = min(closed.deltas[each].log_position for each in lost)
     last_kept = max(each.log_position for each in returning.deltas.values())
-    return reversal.lowest if last_kept < first_lost else 0
+    return reversal.lowest if number == 1 and last_kept < first_lost else 0
 
 
 async def _with_facts(
@@ -256,8 +258,8 @@ async def newest_step(reading: Reading, branch_id: str) -> RedoStep | None:
 
 async def _keep_step(
     writing: Writing, branch_id: str, action_id: str, returning: Closed, reversal: Reversal
-) -> None:
-    """Keep what it takes to do an undone action again, oldest change first."""
+) -> int:
+    """Keep what it takes to do an undone action again, oldest change first; its number."""
     newest = await newest_step(writing, branch_id)
     kept = [
         {
@@ -281,13 +283,15 @@ async def _keep_step(
         }
         for each in reversed(returning.newest_first)
     ]
+    number = newest.number + 1 if newest is not None else 1
     await writing.insert(
         RedoStep,
         branch_id=branch_id,
-        number=newest.number + 1 if newest is not None else 1,
+        number=number,
         action_id=action_id,
         deltas=kept,
     )
+    return number
 
 
 def reversed_actions(deltas: Sequence[Delta]) -> list[ReversedAction]:

@@ -11,6 +11,7 @@ from services.entities.chains import (
     effective_mode,
 )
 from services.entities.changing import (
+    PREFIXES,
     Changed,
     create_entity,
     delete_entity,
@@ -28,7 +29,6 @@ from services.entities.listing import (
     RELATIONSHIPS_OF_SECONDS,
     TELLING_ENTRIES_OF_BRANCHES,
     EntityFilter,
-    carried,
     holder_among,
     holders_of_items,
     is_telling,
@@ -36,6 +36,7 @@ from services.entities.listing import (
 from services.entities.merging import merge_entities
 from services.entities.moving import move_item, transfer_stackables
 from services.entities.relationships import delete_relationship, set_relationship
+from services.entities.states import with_plain_quantities
 
 __all__ = [
     "CHILDREN_OF_LOCATIONS",
@@ -44,6 +45,7 @@ __all__ = [
     "MAX_DEPTH",
     "MEMBERS_OF_FACTIONS",
     "OCCUPANTS_OF_LOCATIONS",
+    "PREFIXES",
     "RELATIONSHIPS_OF_BRANCHES",
     "RELATIONSHIPS_OF_FIRSTS",
     "RELATIONSHIPS_OF_SECONDS",
@@ -51,7 +53,6 @@ __all__ = [
     "Changed",
     "EntityFilter",
     "Link",
-    "carried",
     "chain_among",
     "chains_of_places",
     "create_entity",
@@ -67,4 +68,5 @@ __all__ = [
     "set_relationship",
     "transfer_stackables",
     "update_entity",
+    "with_plain_quantities",
 ]

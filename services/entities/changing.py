@@ -18,10 +18,11 @@ from db.tables import Branch, Story, StoryEntity, StoryEntry
 from services import deltas
 from services.access import Viewer, require_row, rows_by_ids
 from services.deltas import Action, Image
-from services.entities.edits import SLOTS, Edits
+from services.entities.edits import Edits
+from services.entities.listing import SLOTS, held_by
 from services.entities.names import Likeness, likeness
 from services.entities.places import UNFLAGGED, check_changed_place, check_new_place
-from services.entities.positions import held_by, pick_up, take_from_holders
+from services.entities.positions import pick_up, take_from_holders
 from services.entities.states import patched_state
 from services.errors import Forbidden, Invalid
 from services.scenes import narrative_tail, tail_scene

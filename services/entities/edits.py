@@ -20,10 +20,8 @@ from db.reading import any_of, param, statement
 from db.tables import StoryEntity
 from services.deltas import Action, Image
 from services.deltas.rows import images_by_ids
-from services.entities.listing import held_items, in_state
+from services.entities.listing import SLOTS, held_items, in_state
 from services.shapes import same
-
-SLOTS = ("equipped_items", "inventory")
 
 
 @statement(object)

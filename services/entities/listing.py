@@ -4,7 +4,7 @@ in whom.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Text, and_, func, literal, literal_column,
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import col
 
-from db.enums import EntityKind
+from db.enums import EntityKind, ItemSlot
 from db.paging import PagedList, SortKey
 from db.reading import Reading, any_of, param, statement
 from db.tables import CharacterRelationship, StoryEntity, StoryEntry
@@ -20,6 +20,8 @@ from services.access import Viewer, visible
 from services.entities.names import MARKS, folded
 from services.scenes import TELLING
 
+# The keys of a character's state under which items are.
+SLOTS = tuple(each.value for each in ItemSlot)
 # In the order in which they were made.
 _OLDEST_FIRST = [SortKey(col(StoryEntity.created_at)), SortKey(col(StoryEntity.row_id))]
 
@@ -148,16 +150,15 @@ def is_telling(entry: StoryEntry) -> bool:
     return entry.kind in TELLING
 
 
-def carried(entity: StoryEntity) -> list[str]:
-    """The items that a character wears or carries; none for other kinds."""
-    return [*entity.state.get("equipped_items", ()), *entity.state.get("inventory", ())]
+def held_by(state: Mapping[str, Any]) -> list[str]:
+    """The items that a character wears or carries, by its state; none for other kinds."""
+    return [each for slot in SLOTS for each in state.get(slot, ())]
 
 
 def held_items() -> Any:
     """The ids of the items that a character wears and carries, as one JSON list."""
     equipped, inventory = (
-        col(StoryEntity.state).op("->")(literal_column(f"'{slot}'"))
-        for slot in ("equipped_items", "inventory")
+        col(StoryEntity.state).op("->")(literal_column(f"'{slot}'")) for slot in SLOTS
     )
     return equipped.op("||")(inventory)
 
@@ -201,6 +202,6 @@ async def holders_of_items(
 
 def holder_among(entities: Iterable[StoryEntity], item_id: str) -> str | None:
     """The same for an item of a past moment, among the entities of that moment."""
-    holders = [each for each in entities if item_id in carried(each)]
+    holders = [each for each in entities if item_id in held_by(each.state)]
     oldest = min(holders, key=lambda each: (each.created_at, each.row_id), default=None)
     return oldest.row_id if oldest else None

@@ -26,10 +26,10 @@ from services.access import Viewer, row_id_in
 from services.deltas import Action, Image, logged_of
 from services.deltas.rows import images_naming
 from services.entities.changing import Changed, answered, refuse_lead, replace_in_scenes
-from services.entities.edits import SLOTS, Edits
+from services.entities.edits import Edits
+from services.entities.listing import SLOTS, held_by
 from services.entities.names import with_names
 from services.entities.places import UNFLAGGED, check_merged_places
-from services.entities.positions import held_by
 from services.entities.relationships import pair_of
 from services.errors import Invalid
 from services.shapes import MAX_COUNT

@@ -6,16 +6,11 @@ Source: spec aventuras, ItemState (at most one position per item); stackable ite
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from services.deltas import Image
-from services.entities.edits import SLOTS, Edits
-
-
-def held_by(state: Mapping[str, Any]) -> list[str]:
-    """The items that a character wears or carries."""
-    return [each for slot in SLOTS for each in state.get(slot, ())]
+from services.entities.edits import Edits
+from services.entities.listing import SLOTS
 
 
 async def take_from_holders(

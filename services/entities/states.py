@@ -13,7 +13,8 @@ from db.enums import EntityKind
 from db.tables import StoryEntity
 from services.access import row_id_in
 from services.deltas import Image
-from services.entities.edits import SLOTS, Edits
+from services.entities.edits import Edits
+from services.entities.listing import SLOTS
 from services.errors import Forbidden, Invalid, NotFound
 from services.scenes import require_place
 from services.shapes import STATES, merged
@@ -72,9 +73,18 @@ def _with_own_ids(edits: Edits, kind: EntityKind, patch: Any, path: tuple[str | 
                     else each
                     for index, each in enumerate(own[slot])
                 ]
-        if isinstance(own.get("stackables"), dict):
-            own["stackables"] = _with_plain_keys(own["stackables"], (*path, "stackables"))
+        own = with_plain_quantities(own, *path)
     return own
+
+
+def with_plain_quantities(patch: Any, *path: str | int) -> Any:
+    """A patch of a character's state with names of quantities as they are kept. Raises Invalid
+    (KEY_TWICE, INVALID_SHAPE); what is of a wrong type is left to its model.
+    """
+    if not isinstance(patch, dict) or not isinstance(patch.get("stackables"), dict):
+        return patch
+    plain = _with_plain_keys(patch["stackables"], (*path, "stackables"))
+    return {**patch, "stackables": plain}
 
 
 def _with_plain_keys(quantities: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from db.tables import Branch, EraFlip, Lore, Story, StoryEntity, StoryEntry
 from services import deltas
 from services.access import Viewer
 from services.accounts import record_act
+from services.entities import PREFIXES, with_plain_quantities
 from services.errors import Forbidden, Invalid, LimitReached
 from services.scenes import MAX_PRESENT, PRESENT_KINDS
 from services.shapes import EMPTY_STATES, STATES, merged
@@ -45,12 +46,6 @@ MAX_LORE = 1_000
 MAX_KEY = 100
 MAX_PROSE = 50_000
 MAX_PRIORITY = 100
-PREFIXES = {
-    EntityKind.CHARACTER: "char",
-    EntityKind.LOCATION: "loc",
-    EntityKind.ITEM: "item",
-    EntityKind.FACTION: "fact",
-}
 # What of a state says where somebody is and belongs: given by keys, since there are no ids yet.
 # By kind: the field of the state, the field of the input, the kind of what it leads to.
 LINKS: dict[EntityKind, tuple[tuple[str, str, EntityKind], ...]] = {
@@ -190,10 +185,10 @@ async def create_story(
 ) -> tuple[Story, list[KeyedId]]:
     """Make a story with all that it begins with; the ids of cast and lore by their keys.
 
-    Raises Forbidden (NOT_SIGNED_IN, RETIRED_PLACE), NotFound (the calendar), LimitReached and
-    Invalid: TEXT_…, COLOR_INVALID, KEY_TAKEN, KEY_UNKNOWN, WRONG_KIND, NOT_ACTIVE,
-    LOCATION_CYCLE, INVALID_SHAPE, OUT_OF_RANGE, CALENDAR_REQUIRED, DATE_INVALID, LEAD_REQUIRED,
-    OPENING_REQUIRED.
+    Raises Forbidden (NOT_SIGNED_IN, RETIRED_PLACE, RETIRED_PARENT), NotFound (the calendar),
+    LimitReached and Invalid: TEXT_…, COLOR_INVALID, KEY_TAKEN, KEY_TWICE, KEY_UNKNOWN, WRONG_KIND,
+    NOT_ACTIVE, PARENT_CYCLE, INVALID_SHAPE, OUT_OF_RANGE, CALENDAR_REQUIRED, DATE_INVALID,
+    LEAD_REQUIRED, OPENING_REQUIRED.
     """
     owner_id = viewer.signed_in_id
     identity = checked_identity(
@@ -279,7 +274,8 @@ def _entity_row(cast: _Cast, member: NewMember, index: int) -> dict[str, Any]:
     state = dict(EMPTY_STATES[member.kind])
     if member.state is not None:
         _refuse_links(member, *path, "state")
-        state = merged(STATES[member.kind], state, member.state, *path, "state")
+        patch = with_plain_quantities(member.state, *path, "state")
+        state = merged(STATES[member.kind], state, patch, *path, "state")
     return {
         "id": cast.ids[member.key],
         "kind": member.kind,
@@ -319,7 +315,8 @@ def _links(cast: _Cast, member: NewMember, path: tuple[str | int, ...]) -> dict[
         is_gone = cast.members[key].status == EntityStatus.RETIRED
         if kind == EntityKind.LOCATION and is_gone and member.status != EntityStatus.RETIRED:
             told = "This place is retired: nothing enters it."
-            raise Forbidden(told, "RETIRED_PLACE", (*path, label))
+            code = "RETIRED_PARENT" if label == "parentKey" else "RETIRED_PLACE"
+            raise Forbidden(told, code, (*path, label))
     if member.parent_key is not None:
         _refuse_cycle(cast, member, (*path, "parentKey"))
     return links
@@ -330,7 +327,7 @@ def _refuse_cycle(cast: _Cast, member: NewMember, path: tuple[str | int, ...]) -
     above = cast.members.get(member.parent_key or "")
     while above is not None:
         if above.key in seen:
-            raise Invalid("A place cannot lie within itself.", "LOCATION_CYCLE", path)
+            raise Invalid("A place cannot lie within itself.", "PARENT_CYCLE", path)
         seen.add(above.key)
         above = cast.members.get(above.parent_key or "")
 

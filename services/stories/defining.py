@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+
 from db.enums import StoryMode
 from db.reading import Reading, Writing
 from db.tables import Calendar

@@ -17,6 +17,7 @@ LANDED = (
     "22-world-write.graphql",
     "23-history.graphql",
     "24-branch-page.graphql",
+    "50-translation.graphql",
 )
 
 

@@ -19,6 +19,7 @@ PAGES = (
     "history.md",
     "plot.md",
     "stories.md",
+    "world.md",
 )
 NUMBER = r"[A-Z]\d{1,2}"
 # At the start of an item of a list.

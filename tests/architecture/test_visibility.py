@@ -75,6 +75,50 @@ WITHOUT_VIEWER = {
     # The clock's acts, not anybody's.
     "services.endings.archive_deceased",
 }
+# The parts of the log work on a branch that their caller holds, or reads after it was found for the
+# viewer.
+INNER = {
+    "services.deltas.applying.apply_reversal",
+    "services.deltas.applying.apply_rows",
+    "services.deltas.applying.clamp_watermark",
+    "services.deltas.applying.mark_stale",
+    "services.deltas.applying.patch_log",
+    "services.deltas.applying.prune",
+    "services.deltas.applying.settle_head",
+    "services.deltas.applying.take_notices",
+    "services.deltas.closing.close",
+    "services.deltas.closing.close_over",
+    "services.deltas.closing.keep_ties",
+    "services.deltas.embedding.embedded_hashes",
+    "services.deltas.embedding.forget_embeddings",
+    "services.deltas.events.note_event",
+    "services.deltas.looking_back.images_before",
+    "services.deltas.reversing.compute",
+    "services.deltas.reversing.drop_loose_ends",
+    "services.deltas.rows.all_images",
+    "services.deltas.rows.change_images",
+    "services.deltas.rows.images_by_ids",
+    "services.deltas.rows.images_naming",
+    "services.deltas.rows.put_images",
+    "services.deltas.rows.take_rows",
+    "services.deltas.selecting.cut_behind",
+    "services.deltas.selecting.deletes_of",
+    "services.deltas.selecting.deltas_behind",
+    "services.deltas.selecting.deltas_of_action",
+    "services.deltas.selecting.deltas_of_actions",
+    "services.deltas.selecting.deltas_of_rows",
+    "services.deltas.selecting.facts_about",
+    "services.deltas.selecting.logged_behind",
+    "services.deltas.selecting.made_behind",
+    "services.deltas.selecting.newest_undoable",
+    "services.deltas.undoing.newest_step",
+    "services.deltas.unlogged.drop_branches",
+    "services.deltas.unlogged.plant_rows",
+    "services.deltas.unlogged.uproot_rows",
+    "services.deltas.writing.forget_redo",
+    "services.past.images_at",
+}
+WITHOUT_VIEWER |= INNER
 HANDLES = {"Reading", "Writing", "Database"}
 OWNERS = {"custodian_user_id", "owner_user_id"}
 

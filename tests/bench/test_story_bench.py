@@ -1,4 +1,4 @@
-"""Generated stories are what they claim to be: every way back through the services leads to what the
+"""Generated stories are what they claim to be: every way back through the services leads to what a
 replay of their changes says. Nothing is timed.
 """
 
@@ -77,14 +77,16 @@ async def test_what_is_stored_is_what_was_told(database: Database) -> None:
     assert differences(told.ledger.rows, await stored(database, told.branch_id)) == []
 
 
-async def test_undone_all_the_way_a_story_is_what_it_began_with(database: Database) -> None:
+async def test_undone_all_the_way_a_story_is_what_it_began_with(
+    database: Database, connection: Any
+) -> None:
     told = await stories.fill(database, SHORT, seed=4)
     viewer = await stories.local_viewer(database)
-    undone = 0
     async with database.writing() as writing:
-        while (await deltas.undo_branch(writing, viewer, told.branch_id)).branch.head:
-            undone += 1
-    assert undone > 60
+        for _ in told.ledger.deltas:
+            if not (await deltas.undo_branch(writing, viewer, told.branch_id)).reversed:
+                break
+    assert await connection.fetchval("SELECT count(*) FROM deltas") == 0
     assert differences(told.ledger.planted, await stored(database, told.branch_id)) == []
 
 
@@ -94,7 +96,7 @@ async def test_forks_and_rollbacks_are_what_a_replay_says(
     told = await stories.fill(database, SHORT, seed=5)
     viewer = await stories.local_viewer(database)
     replay = Replay(told)
-    for position in range(1, len(told.entries) + 1):
+    for position in range(1, len(told.entries) + 1, 4):
         expected, entry = replay.as_of(position), told.entries[position - 1]
         async with database.writing() as writing:
             fork = await deltas.fork_branch(writing, viewer, told.branch_id, entry, "Fork")

@@ -32,8 +32,14 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-async def server(server_dsn: str, environment: dict[str, str]) -> AsyncIterator[ServerProcess]:
-    common = {"DATABASE_URL": server_dsn, "MIRRORGRAPH_DEMO_RATE": "0"}
+async def server(
+    server_dsn: str, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[ServerProcess]:
+    common = {
+        "DATABASE_URL": server_dsn,
+        "MIRRORGRAPH_DEMO_RATE": "0",
+        "MIRRORGRAPH_DATA_DIR": str(tmp_path_factory.mktemp("data")),
+    }
     async with serving(**{**common, **environment}) as server:
         yield server
     assert "Traceback" not in server.output, server.output

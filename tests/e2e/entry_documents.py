@@ -161,16 +161,16 @@ TEXT_PATHS = {
 }
 # How many rows more each change makes, by table.
 TEXT_MADE: dict[str, dict[str, int]] = {
-    "entryAppend": {"story_entries": 1},
-    "entryEdit": {},
-    "entryMetaUpdate": {},
-    "entryDelete": {"story_entries": -1},
-    "chapterCreate": {"chapters": 1},
-    "chapterUpdate": {},
-    "chapterDelete": {"chapters": -1},
-    "eraFlip": {"branch_era_flips": 1},
-    "eraFlipUpdate": {},
-    "eraFlipDelete": {"branch_era_flips": -1},
+    "entryAppend": {"story_entries": 1, "deltas": 1, "branch_events": 1},
+    "entryEdit": {"deltas": 1, "branch_events": 1},
+    "entryMetaUpdate": {"deltas": 1, "branch_events": 1},
+    "entryDelete": {"story_entries": -1, "deltas": 1, "branch_events": 1},
+    "chapterCreate": {"chapters": 1, "deltas": 2, "branch_events": 1},
+    "chapterUpdate": {"deltas": 1, "branch_events": 1},
+    "chapterDelete": {"chapters": -1, "deltas": 3, "branch_events": 1},
+    "eraFlip": {"branch_era_flips": 1, "deltas": 1, "branch_events": 1},
+    "eraFlipUpdate": {"deltas": 1, "branch_events": 1},
+    "eraFlipDelete": {"branch_era_flips": -1, "deltas": 1, "branch_events": 1},
 }
 
 _SCENE = ["sceneEntityIds.1", "currentLocationId", "summary"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.e2e.asset_documents import ASSET_CHANGES, ASSET_PATHS, asset_inputs
 from tests.e2e.calendar_documents import CALENDAR_CHANGES
 from tests.e2e.callers import CHANGES, CHECKLIST, EMBRYO_ACTIVATE, TREE_ASK, Json
 from tests.e2e.draft_documents import DRAFT_CHANGES
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.entity_documents import ENTITY_CHANGES, ENTITY_PATHS, entity_inputs
 from tests.e2e.entry_documents import TEXT_CHANGES, TEXT_PATHS, text_inputs
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
 from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, plot_inputs
+from tests.e2e.settings_documents import SETTING_CHANGES, SETTING_PATHS, setting_inputs
 from tests.e2e.story_documents import STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
@@ -84,7 +87,10 @@ def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
         **_transfer_changes(ids),
         **_calendar_changes(ids),
         **_story_changes(ids),
+        **_asset_changes(ids),
+        **_setting_changes(ids),
         **_plot_changes(ids),
+        **_entity_changes(ids),
         **_text_changes(ids),
         **_ways_back(ids),
         "changeCarry": (
@@ -106,11 +112,35 @@ def _calendar_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str 
     }
 
 
+def _asset_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of files; new ones are taken from everybody."""
+    return {
+        operation[0].lower() + operation[1:]: (ASSET_CHANGES, {"input": given}, operation)
+        for operation, given in asset_inputs(ids).items()
+    }
+
+
+def _setting_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of settings that name something; others are for everybody."""
+    return {
+        operation[0].lower() + operation[1:]: (SETTING_CHANGES, {"input": given}, operation)
+        for operation, given in setting_inputs(ids).items()
+    }
+
+
 def _plot_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
     """Those of lore, threads, happenings and translations."""
     return {
         operation[0].lower() + operation[1:]: (PLOT_CHANGES, {"input": given}, operation)
         for operation, given in plot_inputs(ids).items()
+    }
+
+
+def _entity_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of characters, locations, items, factions and relationships."""
+    return {
+        operation[0].lower() + operation[1:]: (ENTITY_CHANGES, {"input": given}, operation)
+        for operation, given in entity_inputs(ids).items()
     }
 
 
@@ -216,7 +246,11 @@ def _transfer_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str 
 
 
 PATHS = {
-    **{mutation: ["input", field] for mutation, field in {**PLOT_PATHS, **TEXT_PATHS}.items()},
+    **{each: ["input", field] for each, field in {**ASSET_PATHS, **SETTING_PATHS}.items()},
+    **{
+        mutation: ["input", field]
+        for mutation, field in {**PLOT_PATHS, **TEXT_PATHS, **ENTITY_PATHS}.items()
+    },
     **{each[0].lower() + each[1:]: ["input", "branchId"] for each in WAY_OPERATIONS},
     "changeCarry": ["input", "fromBranchId"],
     "storyUpdate": ["input", "storyId"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -36,6 +38,16 @@ class Ledger:
         connection = await asyncpg.connect(self.dsn)
         try:
             await connection.execute(sql, *values)
+        finally:
+            await connection.close()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """An open transaction on a connection of its own."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            async with connection.transaction():
+                yield connection
         finally:
             await connection.close()
 

@@ -8,6 +8,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.e2e.asset_documents import (
+    ASSET_CHANGES,
+    ASSET_MADE,
+    ASSET_PATHS,
+    ASSET_UPLOAD,
+    asset_inputs,
+    make_assets,
+    picture,
+)
 from tests.e2e.calendar_documents import CALENDAR_CHANGES, DAYS
 from tests.e2e.callers import (
     CARD_IMPORT,
@@ -23,12 +32,20 @@ from tests.e2e.callers import (
 )
 from tests.e2e.draft_documents import DRAFT_CHANGES
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
+from tests.e2e.entity_documents import (
+    ENTITY_CHANGES,
+    ENTITY_MADE,
+    ENTITY_PATHS,
+    entity_inputs,
+    make_world,
+)
 from tests.e2e.entry_documents import TEXT_CHANGES, TEXT_MADE, TEXT_PATHS, make_text, text_inputs
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
 from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, make_plot, plot_inputs
+from tests.e2e.settings_documents import SETTING_CHANGES, SETTING_PATHS, set_up, setting_inputs
 from tests.e2e.story_documents import STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
@@ -468,6 +485,26 @@ async def _plot_input(owner: Caller, operation: str) -> Json:
     return plot_inputs({**ids, "Branch": branch, "StoryCharacter": keys["mira"]})[operation]
 
 
+def entity_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of a story's world, and the same of another story's."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": await _entity_input(owner, operation)} for _ in range(2)]
+        return operation_of(owner, ENTITY_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def _entity_input(owner: Caller, operation: str) -> Json:
+    made = await (await story_create(owner))({})
+    keys = {each["key"]: each["id"] for each in made.data["storyCreate"]["keys"]}
+    branch = made.data["storyCreate"]["story"]["currentBranch"]["id"]
+    ids = await make_world(owner, branch, keys["mira"])
+    return entity_inputs({**ids, "Branch": branch, "StoryCharacter": keys["mira"]})[operation]
+
+
 async def change_carry(owner: Caller) -> Send:
     given, other = [await _to_carry(owner) for _ in range(2)]
     return operation_of(owner, CARRYING, given, other, "ChangeCarry")
@@ -520,8 +557,75 @@ async def _text_input(owner: Caller, operation: str) -> Json:
     return text_inputs({**await make_text(owner, branch), "Branch": branch})[operation]
 
 
+async def asset_upload(owner: Caller) -> Send:
+    pictures = [picture(), picture()]
+
+    async def send(headers: dict[str, str], *, differently: bool = False) -> Answer:
+        sent = {**PREFLIGHT, **headers}
+        return await owner.upload(pictures[differently], headers=sent, query=ASSET_UPLOAD)
+
+    return send
+
+
+def asset_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of a file or of what shows it, and the same of another one."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": await _asset_input(owner, operation)} for _ in range(2)]
+        return operation_of(owner, ASSET_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def _asset_input(owner: Caller, operation: str) -> Json:
+    told = await tell_story(owner, "One.")
+    ids = await make_assets(owner, told.entries[-1])
+    return asset_inputs({**ids, "StoryEntry": told.entries[-1]})[operation]
+
+
+def setting_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of something that is set up, and the same of something else."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": setting_inputs(await set_up(owner))[operation]} for _ in range(2)]
+        return operation_of(owner, SETTING_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def provider_create(owner: Caller) -> Send:
+    given, other = [
+        {"input": {"type": "OPENAI", "displayName": name, "apiKey": "sk-x"}} for name in ("1", "2")
+    ]
+    return operation_of(owner, SETTING_CHANGES, given, other, "ProviderCreate")
+
+
+async def profile_create(owner: Caller) -> Send:
+    given, other = [{"input": {"name": name}} for name in ("1", "2")]
+    return operation_of(owner, SETTING_CHANGES, given, other, "ProfileCreate")
+
+
+async def profiles_reset(owner: Caller) -> Send:
+    await set_up(owner)
+    # As many profiles as after the next one.
+    await owner.ask(SETTING_CHANGES, {"input": {}}, "ProfilesReset")
+    given, other = [{"input": each} for each in ({}, {"expectedVersion": 1})]
+    return operation_of(owner, SETTING_CHANGES, given, other, "ProfilesReset")
+
+
 MUTATIONS = [
+    asset_upload,
+    *[asset_change(mutation) for mutation in ASSET_PATHS],
+    *[setting_change(mutation) for mutation in SETTING_PATHS],
+    provider_create,
+    profile_create,
+    profiles_reset,
     *[plot_change(mutation) for mutation in PLOT_PATHS],
+    *[entity_change(mutation) for mutation in ENTITY_PATHS],
     *[text_change(mutation) for mutation in TEXT_PATHS],
     *[way_back(operation) for operation in WAY_OPERATIONS],
     change_carry,
@@ -580,6 +684,9 @@ MUTATIONS = [
 # What runs write comes when it comes.
 PEOPLES_NODES = "tree_nodes WHERE run_id IS NULL"
 READS = "audit_events WHERE action = 'clone_authorization_read'"
+# What is set up lies within one row.
+PROVIDERS = "app_settings, jsonb_array_elements(providers)"
+PROFILES = "app_settings, jsonb_array_elements(profiles)"
 # A change of a branch is one delta and one event.
 LOGGED = {"deltas": 1, "branch_events": 1}
 PLOT_MADE = {
@@ -605,13 +712,24 @@ PLOT_MADE = {
 }
 # How many rows more a mutation makes, by table.
 MADE = {
+    **ASSET_MADE,
+    "assetUpload": {"assets": 1},
+    "settingUpdate": {},
+    "providerCreate": {PROVIDERS: 1},
+    "providerUpdate": {},
+    "providerDelete": {PROVIDERS: -1},
+    "profileCreate": {PROFILES: 1},
+    "profileUpdate": {},
+    "profileDelete": {PROFILES: -1},
+    "profilesReset": {},
+    "assignmentSet": {},
     **TEXT_MADE,
     "branchUndo": {"story_entries": -1, "deltas": -1, "redo_steps": 1, "branch_events": 1},
     "branchRedo": {"story_entries": 1, "deltas": 1, "redo_steps": -1, "branch_events": 1},
     "branchRollback": {"story_entries": -2, "deltas": -2, "branch_events": 1},
     "branchFork": {"branches": 1, "story_entries": 1, "entities": 1, "lore": 1},
     "changeCarry": {"lore": 1, "deltas": 1, "branch_events": 1},
-    **{mutation: LOGGED | made for mutation, made in PLOT_MADE.items()},
+    **{mutation: LOGGED | made for mutation, made in (PLOT_MADE | ENTITY_MADE).items()},
     "storyCreate": {"stories": 1, "branches": 1, "entities": 1, "lore": 1, "story_entries": 1},
     "storyUpdate": {},
     "storyOpen": {},
@@ -672,7 +790,11 @@ MADE = {
 }
 # Which of them can be done again, and then make something else.
 REPEATABLE = {
+    "entryAssetAttach",
+    "providerCreate",
+    "profileCreate",
     "entryAppend",
+    "entityCreate",
     "loreCreate",
     "threadCreate",
     "happeningCreate",
@@ -701,13 +823,13 @@ def payload_of(answer: Answer) -> tuple[str, Json]:
 
 def ids_of(payload: Json) -> dict[str, str]:
     """The ids of what a payload holds."""
-    gone = {"deletedId": payload["deletedId"]} if "deletedId" in payload else {}
+    named = {name: value for name, value in payload.items() if name.endswith("Id")}
     rows = {
         f"{name} {index}": row
         for name, value in payload.items()
         for index, row in enumerate(value if isinstance(value, list) else [value])
     }
-    return gone | {
+    return named | {
         name: row["id"] for name, row in rows.items() if isinstance(row, dict) and "id" in row
     }
 

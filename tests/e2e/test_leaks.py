@@ -13,7 +13,7 @@ import pytest
 
 from db.engine import open_database
 from services.access import Viewer
-from tests.architecture.declared import table_classes
+from tests.architecture.declared import definition_of, table_classes, table_of_kind
 from tests.architecture.world import World as Rows
 from tests.architecture.world import make_one_of_each
 from tests.conftest import ServerProcess
@@ -75,9 +75,10 @@ async def people(server: ServerProcess, server_dsn: str, caller: Caller) -> Peop
     found: list[dict[str, list[str]]] = []
     for viewer in viewers:
         theirs: dict[str, list[str]] = {}
-        for name, table in table_classes().items():
-            if "id" in table.model_fields and name in {each.name for each in node_types()}:
-                theirs[name] = [row.id for row in await rows.rows(table, viewer)]
+        for name in (each.name for each in node_types()):
+            table = table_of_kind(name) or table_classes()[name]
+            is_one = definition_of(name).origin.is_type_of
+            theirs[name] = [row.id for row in await rows.rows(table, viewer) if is_one(row, None)]
         found.append(theirs)
     await database.close()
     every = {each for ids in found[0].values() for each in ids}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.conftest import ServerProcess
+from tests.e2e.asset_documents import make_assets
 from tests.e2e.calendar_documents import CALENDAR_CHANGES, CALENDARS, DAYS
 from tests.e2e.callers import (
     EMBRYO_CREATE,
@@ -23,6 +24,7 @@ from tests.e2e.callers import (
     dialled,
     numbers_of,
 )
+from tests.e2e.entity_documents import make_world
 from tests.e2e.entry_documents import make_text
 from tests.e2e.everything import PATHS, changes
 from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, OUTWARD, VOICE_CHANGES
@@ -30,6 +32,7 @@ from tests.e2e.history_documents import BRANCH_DIFF, BRANCH_EVENTS, BRANCH_LOG
 from tests.e2e.identity_documents import IDENTITY, IDENTITY_CHANGES, PETITION_EVENTS, PETITIONS
 from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import make_plot
+from tests.e2e.settings_documents import set_up
 from tests.e2e.story_documents import STORIES, STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, TRANSFERS, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
@@ -125,8 +128,11 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         **await identity_of(mine, character),
         **await transferred(mine, character),
         **await make_plot(mine, told["story"]["currentBranch"]["id"], keys["mira"]),
+        **await make_world(mine, told["story"]["currentBranch"]["id"], keys["mira"]),
         **await make_text(mine, told["story"]["currentBranch"]["id"]),
+        **await set_up(mine),
     }
+    world.ids |= await make_assets(mine, world["StoryEntry"])
     return world
 
 
@@ -176,6 +182,10 @@ KINDS = (
     "Story",
     "Branch",
     "StoryCharacter",
+    "StoryLocation",
+    "StoryItem",
+    "StoryFaction",
+    "CharacterRelationship",
     "Lore",
     "Thread",
     "Happening",
@@ -183,6 +193,8 @@ KINDS = (
     "HappeningAwareness",
     "Translation",
     "StoryEntry",
+    "Asset",
+    "EntryAsset",
     "Chapter",
     "EraFlip",
     "Calendar",
@@ -312,6 +324,10 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
         return [each["action"] for each in found["nodes"]]
 
     assert await actions(world.owner) == [
+        "asset_uploaded",
+        "asset_uploaded",
+        "provider_created",
+        "provider_created",
         "export_made",
         "lorebook_imported",
         "petition_opened",

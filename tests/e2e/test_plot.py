@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import shared
+from tests.acceptance import document
 from tests.e2e.callers import Caller, Json
 from tests.e2e.plot_documents import PLOT, PLOT_CHANGES
 from tests.e2e.ways_back_documents import WAYS_BACK, tell_story
+
+WORLD_WRITE = document("22-world-write.graphql")
+TRANSLATION = document("50-translation.graphql")
 
 
 async def change(caller: Caller, operation: str, **given: Any) -> Json:
@@ -173,7 +176,6 @@ async def test_threads_are_filtered_by_how_they_stand(caller: Caller) -> None:
 
 async def test_a_happening_is_written_down_as_front_ends_do(caller: Caller) -> None:
     """Rules Q5, Q7, Q8."""
-    document = shared("acceptance", "22-world-write.graphql").read_text()
     scene = await make_scene(caller)
     given: Json = {
         "branch": scene.branch,
@@ -188,7 +190,7 @@ async def test_a_happening_is_written_down_as_front_ends_do(caller: Caller) -> N
             {"characterId": scene.mira, "source": "saw it", "learnedAtEntryId": scene.entries[2]}
         ],
     }
-    made = (await caller.ask(document, given, "HappeningCreate"))["happeningCreate"]
+    made = (await caller.ask(WORLD_WRITE, given, "HappeningCreate"))["happeningCreate"]
     happening = made["happening"]
     assert made == {
         "happening": {
@@ -210,7 +212,7 @@ async def test_a_happening_is_written_down_as_front_ends_do(caller: Caller) -> N
         "errors": [],
     }
     given = {**given, "at": None, "involved": None, "aware": None, "title": "The king is dead"}
-    made = (await caller.ask(document, given, "HappeningCreate"))["happeningCreate"]
+    made = (await caller.ask(WORLD_WRITE, given, "HappeningCreate"))["happeningCreate"]
     await change(
         caller, "HappeningUpdate", happeningId=made["happening"]["id"], commonKnowledge=True
     )
@@ -380,14 +382,9 @@ async def test_texts_are_shown_in_another_language_where_there_are_translations(
         (lore["lore"]["id"], "title", "Huile"),
     ]
     for target, field, text in said:
-        made = await change(
-            caller,
-            "TranslationSet",
-            targetId=target,
-            field=field,
-            language="fr",
-            text=text,
-        )
+        asked = {"target": target, "field": field, "language": "fr", "text": text}
+        made = (await caller.ask(TRANSLATION, asked))["translationSet"]
+        assert (made["errors"], made["branch"]["id"]) == ([], scene.branch)
         kind = made["translation"]["target"].pop("__typename")
         assert made["translation"] == {
             "id": made["translation"]["id"],

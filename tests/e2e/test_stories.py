@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from db.enums import StoryMode
 from services.shapes import default_settings
 from tests.e2e.callers import Caller, Json
@@ -288,3 +290,61 @@ async def test_what_is_refused_changes_nothing(caller: Caller, ledger: Ledger) -
     assert await ledger.fingerprint() == before
     for each in (story, draft):
         await change(caller, "StoryDelete", story=each)
+
+
+DEEP: Any = {}
+for _ in range(100):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [5, "x", [], [[]], 1.5, True, {"year": 2**70}, {"year": 1e300}, {"year": None}, {"a": DEEP}],
+    ids=lambda value: str(value)[:20],
+)
+async def test_json_that_cannot_be_meant_is_told_so(
+    caller: Caller, ledger: Ledger, value: Any
+) -> None:
+    """Rule T47."""
+    before = await ledger.fingerprint()
+    for given, code, where in (
+        (
+            {"definition": {**DEFINITION, "worldTimeOrigin": value}},
+            "DATE_INVALID",
+            ["input", "definition", "worldTimeOrigin"],
+        ),
+        (
+            {"cast": [{**STORY["cast"][0], "state": value}]},
+            "INVALID_SHAPE",
+            ["input", "cast", "0", "state"],
+        ),
+    ):
+        found, path = await refusal(caller, "StoryCreate", input={**STORY, **given})
+        assert (found, path[: len(where)]) == (code, where)
+    assert await ledger.fingerprint() == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [5, "x", [], True, {"suggestionCount": 2**70}, {"packVariables": 5}, {"models": {"a": DEEP}}],
+    ids=lambda value: str(value)[:20],
+)
+async def test_settings_that_cannot_be_meant_are_told_so(
+    caller: Caller, ledger: Ledger, value: Any
+) -> None:
+    """Rules B15, T47."""
+    story = (await make(caller))["story"]["id"]
+    before = await ledger.fingerprint()
+    found, path = await refusal(caller, "StoryUpdate", input={"storyId": story, "settings": value})
+    assert (found, path[:2]) == ("INVALID_SHAPE", ["input", "settings"])
+    assert await ledger.fingerprint() == before
+
+
+async def test_values_of_a_pack_may_nest_and_are_kept(caller: Caller) -> None:
+    """Rule B15."""
+    story = (await make(caller))["story"]["id"]
+    values = {"packVariables": {"deep": DEEP, "list": [1, "2", None], "huge": 1e300}}
+    await change(caller, "StoryUpdate", input={"storyId": story, "settings": values})
+    found = (await caller.ask(STORIES, {"id": story}, "Story"))["story"]
+    assert found["settings"]["packVariables"] == values["packVariables"]
+    await change(caller, "StoryDelete", story=story)

@@ -17,11 +17,14 @@ from websockets import ConnectionClosed
 
 from schema.root import schema
 from tests.conftest import ServerProcess
+from tests.e2e.asset_documents import asset_texts
 from tests.e2e.callers import Caller, Json, dialled
+from tests.e2e.entity_documents import entity_texts
 from tests.e2e.entry_documents import text_texts
 from tests.e2e.form_documents import ANCHOR
 from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import plot_texts
+from tests.e2e.settings_documents import setting_texts
 
 JSON_TYPE = {"Content-Type": "application/json"}
 NOT_JSON = (400, ["BAD_REQUEST"])
@@ -35,7 +38,10 @@ STYLES = 'genre: { label: "x" }, tone: { label: "x" }'
 # A change for each argument that takes a text: the value goes where `value` stands.
 CHANGES: dict[str, tuple[str, list[str]]] = {
     **plot_texts(),
+    **asset_texts(),
+    **setting_texts(),
     **text_texts(),
+    **entity_texts(),
     **{
         f"changeCarry {field}": (
             f"changeCarry(input: {{ {given.replace('x', '$value', 1)} }})",
@@ -491,6 +497,8 @@ def change(name: str) -> str:
     field, place = CHANGES[name]
     lists = {"keep", "entryIds", "sceneEntityIds"}
     is_id = place[-1].endswith("Id") or not lists.isdisjoint(place)
+    # Models have the names that their providers gave them.
+    is_id = is_id and not place[-1].lower().endswith("modelid")
     kind = "ID!" if is_id else "String!"
     return f"mutation ($value: {kind}) {{ changed: {field} {{ errors {{ code path }} }} }}"
 
@@ -523,6 +531,7 @@ async def test_a_change_that_holds_u0000_is_told_which_field_to_mend(
         ("importJobs(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("lorebooks(before: $value) { totalCount }", "INVALID_CURSOR", "before"),
         ("calendars(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
+        ("assets(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("stories(after: $value) { totalCount }", "INVALID_CURSOR", "after"),
         ("stories(search: $value) { totalCount }", "INVALID_TEXT", "search"),
         ("viewer { auditEvents(before: $value) { totalCount } }", "INVALID_CURSOR", "before"),
@@ -545,7 +554,7 @@ async def test_a_question_that_holds_u0000_is_told_which_argument_to_mend(
 
 
 @pytest.mark.parametrize(
-    "field", ["calendar", "character", "mirrorTree", "petition", "run", "treeNode"]
+    "field", ["asset", "calendar", "character", "mirrorTree", "petition", "run", "treeNode"]
 )
 async def test_an_id_that_holds_u0000_names_nothing(caller: Caller, field: str) -> None:
     """Rule T47."""
@@ -622,6 +631,9 @@ async def closing(server: ServerProcess, frame: bytes | str) -> tuple[int, str]:
 
 
 NULLS = {
+    "SettingUpdateInput": {"defaultProviderId": None},
+    "ProviderUpdateInput": {"providerId": "prov_1", "displayName": None},
+    "ProfileUpdateInput": {"profileId": "prof_1", "name": None},
     "EmbryoUpdateInput": {"embryoId": "embryo_1", "identity": {"name": None}},
     "IdentityChangeInput": {"characterId": "soul_1", "identity": {"name": None}, "purpose": "x"},
     "LorebookEntryUpdateInput": {"entryId": "lbe_1", "position": None},
@@ -872,14 +884,16 @@ def test_these_arguments_take_times_and_json() -> None:
     assert scalars == {
         *("Boolean", "DateTime", "Float", "ID", "Int", "JSON", "Long", "String", "Upload")
     }
+    # What is set up, six times JSON and four numbers, is tried in test_settings.
     # In inputs a place and two definitions; as arguments a date and two origins. Shares that
-    # decay resists, twice, are tried in test_plot, and times of entries and eras in test_entries.
+    # decay resists, twice, are tried in test_plot, times of entries and eras in test_entries, and
+    # what new stories take in test_stories.
     for scalar, within, counted in (
         ("DateTime", fields, 1),
         ("DateTime", arguments, 0),
-        ("Float", fields, 2),
+        ("Float", fields, 6),
         ("Float", arguments, 0),
-        ("JSON", fields, 3),
+        ("JSON", fields, 13),
         ("JSON", arguments, 3),
         ("Long", fields, 6),
         ("Long", arguments, 1),

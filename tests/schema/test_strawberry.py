@@ -33,6 +33,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext, vali
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 
 from schema.root import schema as served_schema
+from schema.root import sdl
 from schema.wire.documents import _TOO_MANY_TOKENS, RULES, FrugalOverlapRule, NoNullRule
 from tests.conftest import ROOT
 
@@ -141,6 +142,13 @@ async def test_an_unset_default_is_left_out_of_the_sdl_and_of_the_call() -> None
     assert result.data == {"echo": "None None"}
     paths = [line for line in served_schema.as_str().splitlines() if re.search(r"\bto: ID", line)]
     assert paths == ["    to: ID"]
+
+
+def test_the_sdl_begins_with_a_directive_that_others_take_for_granted() -> None:
+    """schema/root.py: sdl, which leaves it out."""
+    assert served_schema.as_str().startswith("directive @oneOf on INPUT_OBJECT\n\n")
+    assert "input AsOfInput @oneOf {" in sdl()
+    assert "directive @oneOf" not in sdl()
 
 
 def test_the_core_schema_is_an_attribute() -> None:

@@ -23,7 +23,7 @@ from services.errors import DomainError
 from tests.conftest import People
 from tests.factories import append_entry, entity_values, make_branch
 from tests.services.deltas.desks import Desk, desk
-from tests.services.test_comparing import differences, plain, short
+from tests.services.diffs import differences, plain, short
 
 __all__ = ["desk"]
 

@@ -176,7 +176,7 @@ def model(id: str, **can: Any) -> Any:
     known = ("reasoning", "structured_output", "embedding", "embedding_dim")
     names = (*known, "matryoshka_supported", "matryoshka_dims")
     capabilities = SimpleNamespace(**{**dict.fromkeys(names), **can}) if can else None
-    return SimpleNamespace(id=id, capabilities=capabilities)
+    return SimpleNamespace(model_id=id, capabilities=capabilities)
 
 
 async def test_what_a_provider_has_listed_is_kept_with_its_time(
@@ -192,7 +192,7 @@ async def test_what_a_provider_has_listed_is_kept_with_its_time(
     assert (shown.favorite_model_ids, shown.custom_model_ids) == (["a"], ["mine"])
     assert shown.cached_models is not None
     first, second = shown.cached_models
-    assert (first.id, first.capabilities.embedding_dim, first.capabilities.reasoning) == (
+    assert (first.model_id, first.capabilities.embedding_dim, first.capabilities.reasoning) == (
         "a",
         768,
         None,
@@ -263,7 +263,7 @@ async def test_of_providers_and_models_there_is_a_most(database: Database, peopl
     path = ("input", "cachedModels")
     for models, code, where in (
         ([model("x")] * (MAX_MODELS + 1), "LIMIT_REACHED", path),
-        ([model("x"), model("")], "TEXT_EMPTY", (*path, 1, "id")),
+        ([model("x"), model("")], "TEXT_EMPTY", (*path, 1, "modelId")),
         ([model("x", embedding_dim=0)], "OUT_OF_RANGE", (*path, 0, "capabilities")),
         ([model("x", matryoshka_dims=[1] * 51)], "OUT_OF_RANGE", (*path, 0, "capabilities")),
     ):

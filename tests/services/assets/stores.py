@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from moto.server import ThreadedMotoServer
@@ -22,6 +22,7 @@ class Server:
     """It, while it runs."""
 
     endpoint: str
+    stop: Callable[[], None]
 
     def bucket(self, folder: str = "") -> Bucket:
         """A new bucket, and a place in it."""
@@ -40,6 +41,6 @@ def s3_server() -> Iterator[Server]:
     server.start()
     host, port = server.get_host_and_port()
     try:
-        yield Server(f"http://{host}:{port}")
+        yield Server(f"http://{host}:{port}", server.stop)
     finally:
         server.stop()

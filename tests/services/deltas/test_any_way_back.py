@@ -5,28 +5,27 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import asyncpg
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from db.engine import Database
-from db.enums import DeltaOp, DeltaSource, EntryKind, LoggedTable
+from db.enums import DeltaOp, EntryKind
 from db.tables import Embedding
 from services import deltas
 from services.deltas import LOGGED
 from services.deltas.closing import held_rows
 from services.deltas.embedding import content_hash
 from services.deltas.logged import STALE
-from services.errors import Conflict
 from services.past import AsOf
 from tests.conftest import People
 from tests.services.deltas.ledgers import rows_of
 from tests.services.deltas.worlds import (
-    REFUSALS,
+    DONE,
+    PERIODIC,
     STEPS,
     State,
     World,
+    attempt,
     columns_of,
     loose_ends,
     told_anew,
@@ -60,9 +59,7 @@ async def check_branch(world: World, branch_id: str | None = None) -> None:
     live = {row_id for rows in state.values() for row_id in rows}
     planted = {row_id for rows in world.planted.values() for row_id in rows}
     notices = {
-        row_id
-        for row_id, row in state["story_entries"].items()
-        if row["kind"] == EntryKind.SYSTEM
+        row_id for row_id, row in state["story_entries"].items() if row["kind"] == EntryKind.SYSTEM
     }
     assert live - made - planted == notices
     # Every change is of a row that is there, or that a deletion holds.
@@ -127,17 +124,15 @@ async def test_undo_then_redo_is_the_identity(
         for name, seed in done:
             await world.step(name, seed)
         before, log = await world.state(), await world.log()
-        number, refused = 0, None
-        try:
-            while (await deltas.undo_branch(writing, people.owner, world.branch_id)).reversed:
-                number += 1
-                await check_branch(world)
-        except Conflict as refusal:
-            refused = refusal.code
-            assert refused in REFUSALS
-            return
+        number = 0
+        while any(each.source != PERIODIC for each in await world.log()):
+            if await attempt(writing, world.undo()) != DONE:
+                break
+            number += 1
+            await check_branch(world)
         for _ in range(number):
-            await deltas.redo_branch(writing, people.owner, world.branch_id)
+            if await attempt(writing, world.redo()) != DONE:
+                return
             await check_branch(world)
         after, again = await world.state(), await world.log()
         missing = {each.row_id for each in log} - {each.row_id for each in again}
@@ -171,28 +166,17 @@ async def test_a_fork_is_the_moment_of_the_entry_and_the_rollback_to_it(
         drop_notices(before)
         assert copied == before
         assert columns_of(await world.log(copy_id)) == columns_of(log)
-        fork_id, refused = None, None
-        async with writing._connection.transaction():
-            pass
-        outcomes = []
-        for way in ("fork", "rollback"):
-            transaction = writing._connection.transaction()
-            await transaction.start()
-            try:
-                if way == "fork":
-                    fork_id = await world.fork(entry["id"])
-                else:
-                    await deltas.roll_back_branch(writing, people.owner, copy_id, entry["id"])
-            except Conflict as refusal:
-                await transaction.rollback()
-                outcomes.append(refusal.code)
-                assert refusal.code in REFUSALS
-            else:
-                await transaction.commit()
-                outcomes.append("done")
-        assert outcomes[0] == outcomes[1]
+        way = deltas.roll_back_branch(writing, people.owner, copy_id, entry["id"])
+        outcome = await attempt(writing, way)
+        fork_id = ""
+
+        async def fork() -> None:
+            nonlocal fork_id
+            fork_id = await world.fork(entry["id"])
+
+        assert await attempt(writing, fork()) == outcome
         was = await world.as_of(AsOf(entry_id=entry["id"]))
-        if outcomes[0] != "done":
+        if outcome != DONE:
             return
         state = await world.state(fork_id)
         assert state == await world.state(copy_id)
@@ -226,7 +210,7 @@ async def test_where_nothing_lags_a_fork_is_the_log_told_anew_from_nothing(
             fork_id = await world.fork(entry["id"])
             told = told_anew(world.planted, await world.log(fork_id), world.made)
             assert await world.state(fork_id) == told
-            # And a moment of the log is the log up to there.
+        # And a moment of the log is the log up to there.
         for position in range(len(log) + 1):
             told = told_anew(world.planted, log[:position], world.made)
             assert await world.as_of(AsOf(log_position=position)) == told

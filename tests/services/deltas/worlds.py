@@ -58,6 +58,7 @@ MACHINES = (
     DeltaSource.LORE_AGENT,
 )
 PERIODIC = DeltaSource.PERIODIC_CLASSIFIER
+DONE = "done"
 REFUSALS = {"REVERSAL_BLOCKED", "UNDO_BLOCKED"}
 
 
@@ -72,6 +73,7 @@ class Hand:
 
     async def create(self, table: Any, values: dict[str, Any], **options: Any) -> Image:
         row = await self.action.create(table, values, **options)
+        self.world.order.setdefault(row["id"], len(self.world.order))
         self._keep(deltas.logged_of(table).name, DeltaOp.CREATE, row["id"], dict(row))
         return row
 
@@ -96,6 +98,8 @@ class World:
         self.draw = random.Random(seed)
         self.made: dict[str, Made] = {}
         self.planted: State = {}
+        # Which row came before which; ids that were made at once do not tell.
+        self.order: dict[str, int] = {}
         self.assets: list[str] = []
         # Every head that was seen, with what the branch and its log were then.
         self.heads: dict[int, tuple[State, Log]] = {}
@@ -110,7 +114,8 @@ class World:
             (EntityKind.CHARACTER, "Odo"),
             (EntityKind.LOCATION, "Pier"),
         ):
-            await plant_entity(writing, branch.id, kind, name)
+            row = await plant_entity(writing, branch.id, kind, name)
+            world.order[row["id"]] = len(world.order)
         await deltas.plant_rows(
             writing, branch.id, Lore, [{"title": "Oil", "body": "Burns.", "injection_mode": "auto"}]
         )
@@ -136,7 +141,10 @@ class World:
     async def state(self, branch_id: str | None = None) -> State:
         """All logged tables, without what follows from other things."""
         found = await state_of(self.writing, branch_id or self.branch_id)
-        return {name: {row_id: bare(row) for row_id, row in rows.items()} for name, rows in found.items()}
+        return {
+            name: {row_id: bare(row) for row_id, row in rows.items()}
+            for name, rows in found.items()
+        }
 
     async def log(self, branch_id: str | None = None) -> list[Any]:
         return await rows_of(self.writing, Delta, branch_id or self.branch_id)
@@ -146,10 +154,8 @@ class World:
 
     async def rows(self, table: Any) -> list[Image]:
         """The rows of a table in the order in which they were made."""
-        found = await deltas.all_images(
-            self.writing, self.branch_id, deltas.logged_of(table).name
-        )
-        return sorted(found.values(), key=lambda row: row["id"].partition("_")[2])
+        found = await deltas.all_images(self.writing, self.branch_id, deltas.logged_of(table).name)
+        return sorted(found.values(), key=lambda row: self.order.get(row["id"], -1))
 
     async def entries(self) -> list[Image]:
         rows = [row for row in await self.rows(StoryEntry) if row["kind"] != EntryKind.SYSTEM]
@@ -173,16 +179,6 @@ class World:
         )
         return made.branch.id
 
-    @asynccontextmanager
-    async def trying(self) -> AsyncIterator[None]:
-        """Nothing done in the block stays; a refusal ends it."""
-        transaction = self.writing._connection.transaction()
-        await transaction.start()
-        try:
-            yield
-        finally:
-            await transaction.rollback()
-
     # Doing
 
     @asynccontextmanager
@@ -200,21 +196,10 @@ class World:
         ]
         return self.draw.choice(rows) if rows else None
 
-    async def step(self, name: str, seed: int) -> None:
-        """Do something; a refusal changes nothing and is none of the unexpected ones."""
+    async def step(self, name: str, seed: int) -> str:
+        """Do something; how that ended."""
         self.draw.seed(seed)
-        transaction = self.writing._connection.transaction()
-        await transaction.start()
-        try:
-            await STEPS[name](self)
-        except Conflict as refusal:
-            assert refusal.code in REFUSALS, refusal
-            await transaction.rollback()
-        except BaseException:
-            await transaction.rollback()
-            raise
-        else:
-            await transaction.commit()
+        return await attempt(self.writing, STEPS[name](self))
 
     async def turn(self) -> None:
         """A turn: at times with what the user did, at times with what a machine concludes."""
@@ -289,12 +274,8 @@ class World:
                 "processedThrough": entry["position"] - 1,
             }
             notes = {deltas.INVALIDATION: scope}
-            await hand.update(
-                StoryEntry, entry, changes=changes, anchor=entry["id"], notes=notes
-            )
-            await deltas.invalidate_facts(
-                hand.action, scope["entryIds"], scope["processedThrough"]
-            )
+            await hand.update(StoryEntry, entry, changes=changes, anchor=entry["id"], notes=notes)
+            await deltas.invalidate_facts(hand.action, scope["entryIds"], scope["processedThrough"])
 
     async def close(self) -> None:
         """The closing of a chapter."""
@@ -366,11 +347,11 @@ class World:
                 if row[STALE] and self.draw.random() < 0.7:
                     await embed_row(self.writing, self.branch_id, logged.name, row)
 
-    async def undo(self) -> None:
-        await deltas.undo_branch(self.writing, self.viewer, self.branch_id)
+    async def undo(self) -> deltas.Outcome:
+        return await deltas.undo_branch(self.writing, self.viewer, self.branch_id)
 
-    async def redo(self) -> None:
-        await deltas.redo_branch(self.writing, self.viewer, self.branch_id)
+    async def redo(self) -> deltas.Outcome:
+        return await deltas.redo_branch(self.writing, self.viewer, self.branch_id)
 
     async def rollback(self) -> None:
         entry = self.draw.choice((await self.entries())[-4:])
@@ -468,16 +449,16 @@ class World:
         people = [row for row in await self.rows(StoryEntity) if row["kind"] == "character"]
         if len(people) < 2:
             return
-        first, second = sorted(row["id"] for row in self.draw.sample(people, 2))
-        view = self.draw.choice(("kind", "inverse_kind"))
+        one, other = (row["id"] for row in self.draw.sample(people, 2))
+        first, second = sorted((one, other))
+        view, back = ("kind", "inverse_kind") if one == first else ("inverse_kind", "kind")
         said = f"friend {self.draw.randrange(9)}"
         row = await self.pick(CharacterRelationship, a_id=first, b_id=second)
         if row is None:
             values = {"a_id": first, "b_id": second, view: said}
             await hand.create(CharacterRelationship, values, anchor=anchor)
             return
-        other = "inverse_kind" if view == "kind" else "kind"
-        if row[other] is not None and self.draw.random() < 0.3:
+        if row[back] is not None and self.draw.random() < 0.3:
             await hand.update(CharacterRelationship, row, changes={view: None}, anchor=anchor)
         else:
             await hand.update(CharacterRelationship, row, changes={view: said}, anchor=anchor)
@@ -552,7 +533,7 @@ WRITES: tuple[Write, ...] = (
     World._delete,
     World._delete,
 )
-STEPS: dict[str, Callable[[World], Awaitable[None]]] = {
+STEPS: dict[str, Callable[[World], Awaitable[Any]]] = {
     "turn": World.turn,
     "edit": World.edit,
     "fact": World.fact,
@@ -568,6 +549,24 @@ STEPS: dict[str, Callable[[World], Awaitable[None]]] = {
     "redo": World.redo,
     "rollback": World.rollback,
 }
+
+
+async def attempt(writing: Writing, doing: Awaitable[Any]) -> str:
+    """Do something: DONE, or the code with which it was refused. Then nothing was done."""
+    transaction = writing._connection.transaction()
+    await transaction.start()
+    try:
+        await doing
+    except Conflict as refusal:
+        await transaction.rollback()
+        if refusal.code not in REFUSALS:
+            raise
+        return refusal.code
+    except BaseException:
+        await transaction.rollback()
+        raise
+    await transaction.commit()
+    return DONE
 
 
 def bare(row: Image) -> Image:
@@ -614,10 +613,7 @@ def told_anew(planted: State, log: list[Any], made: dict[str, Made]) -> State:
 def loose_ends(state: State, log: list[Any]) -> list[str]:
     """Rows that name what is neither live nor held by a delete, live or held themselves."""
     held = [
-        (table, row)
-        for each in log
-        if each.op == DeltaOp.DELETE
-        for table, row in held_rows(each)
+        (table, row) for each in log if each.op == DeltaOp.DELETE for table, row in held_rows(each)
     ]
     live = [(LoggedTable(name), row) for name, rows in state.items() for row in rows.values()]
     there = {row["id"] for _, row in (*held, *live)}
@@ -630,5 +626,8 @@ def loose_ends(state: State, log: list[Any]) -> list[str]:
 
 
 def columns_of(log: list[Any]) -> Log:
-    """All columns of each delta but its branch: those of a fork are the same."""
-    return [tuple(each)[1:] for each in log]
+    """All columns of each delta but its branch, and but what follows from other things."""
+    return [
+        tuple(bare(value) if isinstance(value, dict) else value for value in tuple(each)[1:])
+        for each in log
+    ]

@@ -8,8 +8,10 @@ import pytest
 
 from db.enums import EntryKind, InjectionMode
 from db.tables import StoryEntity
-from services import entities
+from services import deltas, entities
 from services.entities.chains import MAX_DEPTH, Link, effective_mode
+from services.entities.changing import MAX_SHOWN
+from tests.factories import entity_values
 from tests.services.entities.worlds import CHARACTER, LOCATION, World, world
 
 __all__ = ["world"]
@@ -211,3 +213,21 @@ def test_the_mode_that_holds_follows_from_the_places_around(
     chain = [Link(each, AUTO) for each in story]
     place: Any = Place()
     assert effective_mode(place, links, chain) == expected
+
+
+async def test_an_answer_shows_two_hundred_others_at_most(world: World) -> None:
+    city = await world.add(LOCATION, "City")
+    values = entity_values(LOCATION, "House", parent_location_id=city)
+    await deltas.plant_rows(
+        world.writing, world.branch_id, StoryEntity, [values] * (MAX_SHOWN + 1), prefix="loc"
+    )
+    changed = await world.retire(city)
+    assert len(changed.also_changed) == MAX_SHOWN == 200
+    assert changed.branch.head == MAX_SHOWN + 2
+    made = await entities.create_entity(
+        world.writing,
+        world.people.owner,
+        world.branch_id,
+        {**entity_values(LOCATION, "House"), "keywords": []},
+    )
+    assert len(made[1]) == MAX_SHOWN

@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from db.enums import ItemSlot
+from db.tables import StoryEntity
+from services import entities
+from services.access import require_row
 from services.errors import DomainError
 from tests.services.entities.worlds import CHARACTER, ITEM, LOCATION, NOBODY, World, world
 
@@ -60,8 +63,16 @@ async def test_an_item_that_was_doubled_from_of_old_is_in_one_place_once_moved(
     quay, lamp = await world.add(LOCATION, "Quay"), await world.add(ITEM, "Lamp")
     await world.update(lamp, {"at_location_id": quay})
     mira = await world.add(CHARACTER, "Mira", equipped_items=[lamp], inventory=[lamp, lamp])
-    await world.add(CHARACTER, "Odo", inventory=[lamp])
+    odo = await world.add(CHARACTER, "Odo", inventory=[lamp])
     assert len((await positions(world))["Lamp"]) == 5
+    # One of them is shown: the oldest.
+    rows = [
+        await require_row(world.writing, world.people.owner, StoryEntity, world.full(each))
+        for each in (mira, lamp, odo)
+    ]
+    asked = entities.holders_of_items(world.writing, world.people.owner, rows[1:2])
+    assert await asked == [mira]
+    assert entities.holder_among(rows[::-1], lamp) == mira
     # What says nothing of it leaves it as it is.
     await world.update(mira, {"voice": "low"})
     assert len((await positions(world))["Lamp"]) == 5

@@ -355,7 +355,7 @@ CASES: list[tuple[str, dict[str, Any], type[DomainError], str, tuple[Any, ...]]]
             )
         },
         Invalid,
-        "LOCATION_CYCLE",
+        "PARENT_CYCLE",
         ("cast", 0, "parentKey"),
     ),
     (
@@ -364,6 +364,27 @@ CASES: list[tuple[str, dict[str, Any], type[DomainError], str, tuple[Any, ...]]]
         Forbidden,
         "RETIRED_PLACE",
         ("cast", 7, "locationKey"),
+    ),
+    (
+        "a place in a retired place",
+        {"cast": (*CAST, RETIRED, NewMember("x", EntityKind.LOCATION, "x", parent_key="ruin"))},
+        Forbidden,
+        "RETIRED_PARENT",
+        ("cast", 7, "parentKey"),
+    ),
+    (
+        "a quantity with two names",
+        {
+            "cast": (
+                *CAST,
+                NewMember(
+                    "x", EntityKind.CHARACTER, "x", state={"stackables": {"Gold": 1, "gold": 2}}
+                ),
+            )
+        },
+        Invalid,
+        "KEY_TWICE",
+        ("cast", 6, "state", "stackables", "gold"),
     ),
     *(
         (f"a definition with {changes}", {"definition": definition(**changes)}, kind, code, where)
