@@ -20,7 +20,7 @@ FROM python:3.11-slim
 RUN groupadd --gid 10001 mirrorgraph \
     && useradd --uid 10001 --gid mirrorgraph --create-home --shell /usr/sbin/nologin mirrorgraph
 WORKDIR /app
-# The embedded database lives here when no DATABASE_URL is given; the code beside it stays read-only.
+# Files of users live here, and the embedded database when no DATABASE_URL is given; the code beside it stays read-only.
 RUN install --directory --owner=mirrorgraph --group=mirrorgraph --mode=700 data
 COPY --from=packages /venv /venv
 COPY alembic.ini ./

@@ -1,7 +1,8 @@
 """Measures: equal answers first, then rounds in which the servers take turns, then the sums.
 
 Only what was measured in the same round is compared, so a neighbour on the machine disturbs both.
-W1 and W2 are here, W6 is in `fan_out`, W9 in `first_token`.
+W1 and W2 are here, W6 is in `fan_out`, W9 in `first_token`; of stories, W7 and B6 are in `forking`,
+W8 and B7 in `reversing`, B10 in `past_moments`, B2 in `leaks`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import os
 import platform
 import statistics
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import asyncpg
 import orjson
 
-from bench import fan_out, first_token, generator
+from bench import fan_out, first_token, forking, generator, leaks, past_moments, reversing
 from bench.figures import ratios, spread
 from bench.load import CONNECTIONS, Load, generator_name, load
 from bench.servers import CONTENDERS, MIRRORGRAPH, Served, peer_packages, serving
@@ -36,10 +37,21 @@ _COUNTED_REQUESTS = 100
 # Trees that are asked for in turn.
 _TREES_ASKED = 50
 
-# All that can be measured, by name.
-NAMES = (*(each.name for each in WORKLOADS), "W6", "W9")
-
 Say = Callable[[str], None]
+
+# What is measured on an empty database of its own, by name.
+_ON_EMPTY: dict[str, Callable[[str, int, Say], Awaitable[Any]]] = {
+    "W6": fan_out.measure,
+    "W7": forking.measure,
+    "W8": reversing.measure,
+    "W9": first_token.measure,
+    "B2": leaks.measure,
+    "B6": forking.measure_grid,
+    "B7": reversing.measure_turns,
+    "B10": past_moments.measure,
+}
+# All that can be measured, by name.
+NAMES = (*(each.name for each in WORKLOADS), *_ON_EMPTY)
 
 
 @dataclass
@@ -107,10 +119,10 @@ async def run(
         workloads = result["workloads"] = {}
         if requests := [each for each in WORKLOADS if each.name in only]:
             await _requests(result, embedded, requests, base, say)
-        if "W6" in only:
-            workloads["W6"] = await fan_out.measure(await _empty(embedded, "w6"), rounds, say)
-        if "W9" in only:
-            workloads["W9"] = await first_token.measure(await _empty(embedded, "w9"), rounds, say)
+        for name, measured in _ON_EMPTY.items():
+            if name in only:
+                async with _empty(embedded, name.lower()) as dsn:
+                    workloads[name] = await measured(dsn, rounds, say)
     finally:
         embedded.stop()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -153,18 +165,20 @@ async def _requests(
         result["growth"] = {"W1": {"from": base, "to": nodes, **growth}}
 
 
-async def _empty(embedded: EmbeddedPostgres, purpose: str) -> str:
-    """A migrated database without rows; what an earlier run left in it is gone."""
+@contextlib.asynccontextmanager
+async def _empty(embedded: EmbeddedPostgres, purpose: str) -> AsyncIterator[str]:
+    """A migrated database without rows while the block runs; what an earlier run left is gone."""
     name = f"bench_{purpose}"
     connection: Any = await asyncpg.connect(embedded.dsn)
     try:
         await connection.execute(f"DROP DATABASE IF EXISTS {name}")
         await connection.execute(f"CREATE DATABASE {name}")
+        dsn = embedded.dsn.replace("/postgres?", f"/{name}?")
+        await migrate(dsn)
+        yield dsn
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
         await connection.close()
-    dsn = embedded.dsn.replace("/postgres?", f"/{name}?")
-    await migrate(dsn)
-    return dsn
 
 
 async def _prepared(embedded: EmbeddedPostgres, nodes: int, say: Say) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 Json = dict[str, Any]
@@ -9,19 +10,18 @@ Json = dict[str, Any]
 
 def table(result: Json) -> str:
     """The result as lines of text."""
-    workloads = dict(result["workloads"])
-    fan_out, first_token = workloads.pop("W6", None), workloads.pop("W9", None)
+    measured = result["workloads"]
+    requests = {name: each for name, each in measured.items() if name not in _SHOWN}
     machine = result["machine"]
     lines = [
         f"{result['rounds']} rounds; {machine['cores']} cores, "
         f"load average {machine['load_average']}"
     ]
-    if workloads:
-        lines += ["", *_requests(result, workloads)]
-    for subscribers, size in (fan_out or {}).items():
-        lines += ["", *_fan_out(int(subscribers), size)]
-    if first_token:
-        lines += ["", *_first_token(first_token)]
+    if requests:
+        lines += ["", *_requests(result, requests)]
+    for name, show in _SHOWN.items():
+        if name in measured:
+            lines += ["", *show(measured[name])]
     return "\n".join(lines)
 
 
@@ -55,7 +55,15 @@ def _requests(result: Json, workloads: Json) -> list[str]:
     return lines
 
 
-def _fan_out(subscribers: int, size: Json) -> list[str]:
+def _fan_out(sizes: Json) -> list[str]:
+    """W6."""
+    lines: list[str] = []
+    for subscribers, size in sizes.items():
+        lines += ["", *_fan_out_to(int(subscribers), size)]
+    return lines[1:]
+
+
+def _fan_out_to(subscribers: int, size: Json) -> list[str]:
     """W6 at one size."""
     lines = [
         f"W6, {subscribers:,} subscribers: {size['events']} events as fast as can be, then "
@@ -94,6 +102,106 @@ def _first_token(figures: Json) -> list[str]:
         ]
         lines.append(" ".join((f"{'':4} {client:14}", *(f"{each:>16}" for each in shown))))
     return lines
+
+
+def _fork(figures: Json) -> list[str]:
+    """W7."""
+    return [f"W7, a fork of a branch of {figures['rows']:,} rows: {_beside_bare(figures)}"]
+
+
+def _rollback(figures: Json) -> list[str]:
+    """W8."""
+    return [
+        f"W8, {figures['deltas']:,} changes rolled back in a branch of {figures['rows']:,} rows: "
+        f"{_beside_bare(figures)}"
+    ]
+
+
+def _beside_bare(figures: Json) -> str:
+    """Both sides of W7 or W8."""
+    ours, bare = (figures["seconds"][side] for side in ("services", "bare_sql"))
+    return (
+        f"{ours['median'] * 1e3:.0f} ms, {figures['vs_bare_sql']:.2f} times the bare statements' "
+        f"{bare['median'] * 1e3:.0f} ms (rounds: "
+        f"{', '.join(f'{each:.2f}' for each in figures['vs_bare_sql_rounds'])})"
+    )
+
+
+def _forks(grid: Json) -> list[str]:
+    """B6."""
+    lines = [
+        "B6, forks by entries of the story and place; what somebody who writes to the parent waits",
+        f"{'':4} {'entries':>8} {'at':8} {'rows':>8} {'seconds':>9} {'writes':>8}"
+        f" {'p99 ms':>8} {'longest':>8}",
+    ]
+    for entries, places in grid.items():
+        for place, figures in places.items():
+            waits = figures["writer_waits_milliseconds"]
+            lines.append(
+                f"{'':4} {int(entries):8,} {place:8} {figures['rows']:8,}"
+                f" {figures['seconds']['median']:9.3f} {waits['writes']:8,} {waits['p99']:8.1f}"
+                f" {waits['longest']:8.1f}"
+            )
+    return lines
+
+
+def _ways_back(figures: Json) -> list[str]:
+    """B7."""
+    one = figures["one_turn"]
+    lines = [
+        f"B7, a branch of {figures['rows']:,} rows: one turn undone in "
+        f"{_milliseconds(one['undo_milliseconds'])}, redone in "
+        f"{_milliseconds(one['redo_milliseconds'])}",
+        f"{'':4} {'turns':>8} {'rollback s':>11} {'undo s':>9} {'redo s':>9} {'actions':>8}",
+    ]
+    for turns, each in figures["turns"].items():
+        lines.append(
+            f"{'':4} {int(turns):8,} {each['rollback_seconds']['median']:11.3f}"
+            f" {each['undo_seconds']['median']:9.3f} {each['redo_seconds']['median']:9.3f}"
+            f" {each['steps']:8,}"
+        )
+    return lines
+
+
+def _past(figures: Json) -> list[str]:
+    """B10."""
+    return [
+        f"B10, {figures['entities']:,} entities as of an entry, {figures['deltas']:,} changes; "
+        f"{figures['moments_equal_to_replay']:,} moments equal to the replay",
+        *(
+            f"{'':4} {int(distance):8,} entries back: {_milliseconds(each)}"
+            for distance, each in figures["milliseconds_by_distance"].items()
+        ),
+    ]
+
+
+def _leaks(figures: Json) -> list[str]:
+    """B2."""
+    return [
+        f"B2, {figures['questions']:,} questions as of entries: {figures['texts_known']:,} texts, "
+        f"{figures['texts_known_too_early']:,} of them known too early",
+        *(
+            f"{'':4} {name:16} {_milliseconds(each)}"
+            for name, each in figures["milliseconds"].items()
+        ),
+    ]
+
+
+# All but W1 and W2, in the order in which they are shown.
+_SHOWN: dict[str, Callable[[Json], list[str]]] = {
+    "W6": _fan_out,
+    "W7": _fork,
+    "W8": _rollback,
+    "W9": _first_token,
+    "B2": _leaks,
+    "B6": _forks,
+    "B7": _ways_back,
+    "B10": _past,
+}
+
+
+def _milliseconds(times: Json) -> str:
+    return f"{times['median']:.1f} ms (p95 {times['p95']:.1f})"
 
 
 def _spread(of: Json) -> str:

@@ -51,13 +51,9 @@ async def fields_of_deltas(
         return await service.changes_of_deltas(reading, context.viewer, deltas)
 
 
-async def entries_of_deltas(
-    context: Context, deltas: Sequence[Delta]
-) -> list[StoryEntry | None]:
+async def entries_of_deltas(context: Context, deltas: Sequence[Delta]) -> list[StoryEntry | None]:
     """The entry that each change is about."""
-    return await branch_rows.linked(
-        context, StoryEntry, deltas, [each.entry_id for each in deltas]
-    )
+    return await branch_rows.linked(context, StoryEntry, deltas, [each.entry_id for each in deltas])
 
 
 async def branches_of_events(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, cast
 
@@ -132,7 +132,7 @@ def _last_entry() -> Any:
 
 
 async def resolve_moment(reading: Reading, viewer: Viewer, branch_id: str, as_of: AsOf) -> Moment:
-    """Which moment of a branch is meant. Raises NotFound, and Invalid (OUT_OF_RANGE,
+    """Which moment of a branch is meant. Raises NotFound, and Invalid (OUT_OF_RANGE, INVALID_TIME,
     NOT_IN_THE_STORY) with the path of the argument.
     """
     branch = await require_row(reading, viewer, Branch, branch_id, "branchId")
@@ -149,9 +149,20 @@ async def resolve_moment(reading: Reading, viewer: Viewer, branch_id: str, as_of
             _first_after_position(), branch_id=branch.id, position=as_of.log_position
         )
     else:
-        first = await reading.value(_first_after_time(), branch_id=branch.id, at=as_of.at)
+        at = _checked_time(as_of.at)
+        first = await reading.value(_first_after_time(), branch_id=branch.id, at=at)
     # No entry is kept for its own sake: this is a moment of the log.
     return await _moment(reading, viewer, branch, None if first is None else deltas.Cut(0, first))
+
+
+def _checked_time(at: datetime | None) -> datetime:
+    path = ("asOf", "at")
+    if at is None or at.tzinfo is None:
+        raise Invalid("Say in which zone: end the time with Z.", "INVALID_TIME", path)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise Invalid("There is no such time.", "INVALID_TIME", path) from None
 
 
 async def _as_of_entry(reading: Reading, viewer: Viewer, branch: Branch, entry_id: str) -> Moment:

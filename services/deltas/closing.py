@@ -14,7 +14,7 @@ from db.enums import DeltaOp, DeltaSource, LoggedTable
 from db.reading import Reading
 from db.tables import Delta
 from services.deltas.logged import DEPENDENT, LOGGED, Image
-from services.deltas.rows import images_by_ids, images_naming
+from services.deltas.rows import ids_naming, images_by_ids
 from services.deltas.selecting import deletes_of, deltas_of_rows
 from services.deltas.writing import CHILDREN
 from services.errors import Conflict
@@ -121,7 +121,7 @@ async def _naming(reading: Reading, closed: Closed, ids: set[str]) -> set[str]:
     """The rows that name any of these, live or held by a delete."""
     found: set[str] = set()
     for logged in DEPENDENT:
-        found |= (await images_naming(reading, closed.branch_id, logged.name, ids)).keys()
+        found |= await ids_naming(reading, closed.branch_id, logged.name, ids)
     for delete in closed.deletes:
         for table, row in held_rows(delete):
             if any(row[column] in ids for column in LOGGED[table].names):

@@ -22,7 +22,7 @@ from services.deltas.logged import LOGGED
 from services.deltas.reversing import MAX_POSITION, Reversal, compute
 from services.deltas.rows import put_images
 from services.deltas.selecting import cut_behind, deltas_behind
-from services.errors import Conflict, Invalid
+from services.errors import Conflict, Invalid, NotFound
 from services.text import MAX_LINE, checked_text
 
 # What a fork does with every table whose rows belong to a branch; one that is not here is a defect,
@@ -68,18 +68,22 @@ async def fork_branch(
         )
     reversal = await _rewinding(writing, parent.id, entry.position)
     read_through = int(parent.classifier_status.get("processedThrough", 0))
-    branch = await writing.insert(
-        Branch,
-        story_id=parent.story_id,
-        parent_branch_id=parent.id,
-        fork_entry_id=entry.row_id,
-        name=name,
-        classifier_status={
-            "state": "idle",
-            "processedThrough": min(read_through, entry.position),
-        },
-        last_position=parent.last_position,
-    )
+    try:
+        branch = await writing.insert(
+            Branch,
+            story_id=parent.story_id,
+            parent_branch_id=parent.id,
+            fork_entry_id=entry.row_id,
+            name=name,
+            classifier_status={
+                "state": "idle",
+                "processedThrough": min(read_through, entry.position),
+            },
+            last_position=parent.last_position,
+        )
+    except asyncpg.ForeignKeyViolationError:
+        # The branch or its story was deleted at this moment.
+        raise NotFound("There is no such Branch for you.", path=("input", "branchId")) from None
     counts = {}
     try:
         for table in LOGGED:

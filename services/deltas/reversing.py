@@ -17,7 +17,7 @@ from db.tables import Delta
 from services.deltas.closing import VIEWS, Closed, KeptTie, close_over, held_rows
 from services.deltas.logged import LOGGED, ORDER, Image, Logged
 from services.deltas.rows import images_by_ids
-from services.deltas.selecting import deltas_of_actions, deltas_of_rows
+from services.deltas.selecting import deltas_of_actions, deltas_of_rows, edits_of_rows
 from services.deltas.writing import CHILDREN, payload_between
 from services.errors import Conflict
 from services.shapes import overlay, same
@@ -291,13 +291,13 @@ async def _reversed(reading: Reading, closed: Closed) -> Reversal:
         if each.op == DeltaOp.UPDATE and each.source != DeltaSource.USER_EDIT
     }
     others: dict[str, list[Delta]] = {}
-    for each in await deltas_of_rows(reading, closed.branch_id, by_machines | ties):
+    for each in await deltas_of_rows(reading, closed.branch_id, ties):
         if each.row_id not in closed.deltas:
             others.setdefault(each.target_id, []).append(each)
-    protected = {
-        row_id: [each for each in deltas if each.source == DeltaSource.USER_EDIT]
-        for row_id, deltas in others.items()
-    }
+    protected: dict[str, list[Delta]] = {}
+    for each in await edits_of_rows(reading, closed.branch_id, by_machines | ties):
+        if each.row_id not in closed.deltas:
+            protected.setdefault(each.target_id, []).append(each)
     return Reverser(closed, rows, protected, others).run()
 
 

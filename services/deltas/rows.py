@@ -41,10 +41,11 @@ def _all_of(table: LoggedTable) -> Statement[Any]:
 
 
 @functools.cache
-def _naming(table: LoggedTable) -> Statement[Any]:
+def _naming(table: LoggedTable, *, is_of_ids: bool = False) -> Statement[Any]:
+    wanted = "t.id" if is_of_ids else "to_jsonb(t) AS image"
     names = " OR ".join(f"{column} = ANY($2::text[])" for column in LOGGED[table].names)
     return _statement(
-        f"SELECT to_jsonb(t) AS image FROM {table} t WHERE branch_id = $1 AND ({names})",
+        f"SELECT {wanted} FROM {table} t WHERE branch_id = $1 AND ({names})",
         "branch_id",
         "ids",
     )
@@ -82,7 +83,10 @@ async def images_by_ids(
     reading: Reading, branch_id: str, table: LoggedTable, ids: Iterable[str]
 ) -> dict[str, Image]:
     """The rows with these ids, by id; what is not there is left out."""
-    rows = await reading.all(_by_ids(table), branch_id=branch_id, ids=list(ids))
+    wanted = list(ids)
+    if not wanted:
+        return {}
+    rows = await reading.all(_by_ids(table), branch_id=branch_id, ids=wanted)
     return {row.image["id"]: row.image for row in rows}
 
 
@@ -98,6 +102,14 @@ async def images_naming(
     """The rows that name any of these ids, by their own id."""
     rows = await reading.all(_naming(table), branch_id=branch_id, ids=list(ids))
     return {row.image["id"]: row.image for row in rows}
+
+
+async def ids_naming(
+    reading: Reading, branch_id: str, table: LoggedTable, ids: Iterable[str]
+) -> set[str]:
+    """The ids of the rows that name any of these."""
+    rows = await reading.all(_naming(table, is_of_ids=True), branch_id=branch_id, ids=list(ids))
+    return {row.id for row in rows}
 
 
 async def put_images(

@@ -74,8 +74,9 @@ def _behind(*, is_of_tables: bool = False, is_of_creates: bool = False) -> Any:
 
 
 @statement(Delta)
-def _of_rows() -> Any:
-    return _logged(any_of(Delta.target_id, "ids"))
+def _of_rows(*, is_of_edits: bool = False) -> Any:
+    is_edit = col(Delta.source) == DeltaSource.USER_EDIT.value
+    return _logged(any_of(Delta.target_id, "ids"), *([is_edit] if is_of_edits else []))
 
 
 @statement(Delta)
@@ -179,6 +180,14 @@ async def deltas_of_rows(reading: Reading, branch_id: str, ids: Iterable[str]) -
     """All changes of these rows, newest first."""
     wanted = list(ids)
     return await reading.all(_of_rows(), branch_id=branch_id, ids=wanted) if wanted else []
+
+
+async def edits_of_rows(reading: Reading, branch_id: str, ids: Iterable[str]) -> list[Delta]:
+    """What people have changed of these rows, newest first."""
+    wanted = list(ids)
+    if not wanted:
+        return []
+    return await reading.all(_of_rows(is_of_edits=True), branch_id=branch_id, ids=wanted)
 
 
 async def facts_about(reading: Reading, branch_id: str, entry_ids: Sequence[str]) -> list[Delta]:

@@ -84,7 +84,8 @@ def test_the_server_waits_for_a_healthy_database(compose: dict[str, Any]) -> Non
 
 def test_the_data_outlives_the_container(compose: dict[str, Any]) -> None:
     assert compose["services"]["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
-    assert "database" in compose["volumes"]
+    assert compose["services"]["server"]["volumes"] == ["files:/app/data"]
+    assert set(compose["volumes"]) == {"database", "files"}
 
 
 def test_there_is_no_default_password(compose: dict[str, Any]) -> None:

@@ -8,16 +8,19 @@ from tests.conftest import ROOT
 
 PAGES = (
     "rules.md",
+    "assets.md",
     "cards.md",
     "runs.md",
     "wire.md",
     "identity.md",
     "transfers.md",
     "calendars.md",
+    "deltas.md",
     "entries.md",
     "endings.md",
     "history.md",
     "plot.md",
+    "settings.md",
     "stories.md",
     "world.md",
 )

@@ -9,15 +9,19 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bench import bare_sql, stories
+from bench import bare_sql, forking, leaks, measure, past_moments, reversing, stories
+from bench.__main__ import main
 from bench.replay import Replay, compared, differences
-from bench.shapes import Shape, Told, shape_of
+from bench.report import table
+from bench.shapes import SIZES, Shape, Told, shape_of
+from bench.stage import staged
 from bench.telling import tell
 from db.engine import Database
 from db.enums import DeltaOp, LoggedTable
 from db.reading import prepare_connection
 from services import deltas
 from services.deltas.rows import all_images
+from tests.bench.results import result
 
 SHORT = Shape(60, characters=12, edits=0.6)
 
@@ -107,3 +111,114 @@ async def test_forks_and_rollbacks_are_what_a_replay_says(
         assert differences(expected, await stored(database, copy)) == []
         both = [await bare_sql.digests(connection, each) for each in (fork.branch.id, copy)]
         assert both[0] == both[1]
+
+
+async def test_a_difference_between_branches_is_noticed(dsn: str) -> None:
+    async with staged(dsn) as stage:
+        story = await stage.tell(SHORT)
+        copy, rows = await bare_sql.copy_branch(stage.bare, story.branch_id)
+        assert rows == story.rows
+        await stage.check_equal(story.branch_id, copy, "a branch and its copy")
+        await stage.bare.execute("UPDATE lore SET priority = 51 WHERE branch_id = $1", copy)
+        with pytest.raises(RuntimeError, match=r"^a branch and its copy: lore differ$"):
+            await stage.check_equal(story.branch_id, copy, "a branch and its copy")
+
+
+def test_a_difference_from_the_replay_is_noticed() -> None:
+    told = tell(SHORT)
+    replayed = Replay(told).as_of(60)
+    assert differences(replayed, told.ledger.rows) == []
+    lore = LoggedTable.LORE
+    first, second = list(replayed[lore])[:2]
+    replayed[lore][first] = {**replayed[lore][first], "priority": 51}
+    del replayed[lore][second]
+    assert sorted(differences(replayed, told.ledger.rows)) == [f"lore {first}", f"lore {second}"]
+
+
+def test_what_is_known_too_early_is_noticed() -> None:
+    answer = {"branch": {"lore": [{"title": "canary-7 a canary-9"}, {"body": ["canary-8"]}]}}
+    assert leaks.check("lore", 9, answer) == 3
+    expected = r"^2 texts of lore as of entry 7 are known too early: "
+    expected += r"branch\.lore\.title \(9\), branch\.lore\.body \(8\)$"
+    with pytest.raises(RuntimeError, match=expected):
+        leaks.check("lore", 7, answer)
+
+
+def test_every_list_that_can_be_read_as_of_a_moment_is_asked_for() -> None:
+    asked = {each.name for each in leaks.questions()}
+    assert asked >= {"character", "entries", "chapters", "entities", "relationships", "lore"}
+    assert asked >= {"threads", "happenings", "eraFlips", "translations"}
+
+
+def quietly(_: str) -> None:
+    pass
+
+
+async def test_w7_and_b6_compare_equal_forks(dsn: str) -> None:
+    fork = await forking.measure(dsn, 1, quietly, SHORT)
+    assert list(fork["seconds"]) == ["services", "bare_sql"]
+    assert len(fork["vs_bare_sql_rounds"]) == 1
+    grid = await forking.measure_grid(dsn, 1, quietly, (40,))
+    assert list(grid["40"]) == ["head", "middle", "start"]
+    rows = [each["rows"] for each in grid["40"].values()]
+    assert rows == sorted(rows, reverse=True)
+    for each in grid["40"].values():
+        waits = each["writer_waits_milliseconds"]
+        assert waits["writes"]
+        assert waits["longest"] >= waits["p99"]
+    printed = table(result(W7=fork, B6=grid))
+    assert f"W7, a fork of a branch of {fork['rows']:,} rows: " in printed
+    assert "B6, forks by entries of the story and place" in printed
+
+
+async def test_w8_and_b7_compare_equal_ways_back(dsn: str) -> None:
+    rollback = await reversing.measure(dsn, 1, quietly, SHORT, 100)
+    assert 80 <= rollback["deltas"] <= 120
+    calm = Shape(40, characters=12, edits=0.6, has_late_facts=False)
+    turns = await reversing.measure_turns(dsn, 1, quietly, calm, (1, 10), 2)
+    assert turns["one_turn"]["undo_milliseconds"]["times"] == 2
+    assert turns["turns"]["1"]["steps"] == 1
+    assert turns["turns"]["10"]["steps"] >= 10
+    printed = table(result(W8=rollback, B7=turns))
+    assert f"W8, {rollback['deltas']} changes rolled back in a branch of " in printed
+    assert "one turn undone in " in printed
+
+
+async def test_b10_finds_every_moment_equal_to_the_replay(dsn: str) -> None:
+    past = await past_moments.measure(dsn, 1, quietly, SHORT, (5, 40), 2)
+    assert past["moments_equal_to_replay"] == 12
+    assert [each["times"] for each in past["milliseconds_by_distance"].values()] == [2, 2]
+    assert "12 moments equal to the replay" in table(result(B10=past))
+
+
+async def test_b2_finds_nothing_that_is_known_too_early(dsn: str) -> None:
+    shape = Shape(60, characters=12, edits=0.6, is_marked=True)
+    found = await leaks.measure(dsn, 1, quietly, shape, 10)
+    assert found["questions"] == 20
+    assert found["texts_known"] > 1_000
+    assert len(found["milliseconds"]) == len(leaks.questions())
+    assert "0 of them known too early" in table(result(B2=found))
+
+
+def test_every_workload_can_be_asked_for_by_name() -> None:
+    assert set(measure.NAMES) == {"W1", "W2", "W6", "W7", "W8", "W9", "B2", "B6", "B7", "B10"}
+
+
+@pytest.mark.parametrize("scale", ["0", "huge", "-3"])
+def test_a_scale_that_is_none_is_refused(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["seed", scale])
+    assert "argument scale" in capsys.readouterr().err
+
+
+async def test_stories_of_all_sizes_can_be_made_one_after_the_other(
+    database: Database, connection: Any
+) -> None:
+    assert list(SIZES) == ["small", "medium", "large"]
+    seeds = []
+    for _ in range(2):
+        seeds.append(await stories.unused_seed(database))
+        await stories.fill(database, shape_of(20), seeds[-1])
+    assert seeds == [0, 1]
+    owners = await connection.fetch("SELECT DISTINCT owner_user_id FROM stories")
+    assert [row[0] for row in owners] == [(await stories.local_viewer(database)).user_id]

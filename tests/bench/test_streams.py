@@ -20,6 +20,7 @@ from bench.report import table
 from bench.servers import peer_packages
 from bench.subscribers import Heard, listening
 from bench.workloads import request
+from tests.bench.results import result
 
 # RunStarted, two phases of two events, 13 pieces of reasoning, RunFinished.
 BESIDE_TEXT = 19
@@ -27,15 +28,6 @@ NEXT, END = '{"type":"next","id":"1","payload":1}', '{"type":"complete","id":"1"
 OTHER = '{"type":"next","id":"1","payload":2}'
 
 Script = Callable[[int], list[str]]
-
-
-def result(**workloads: Any) -> dict[str, Any]:
-    """What is saved, as far as it is printed."""
-    return {
-        "rounds": 1,
-        "machine": {"cores": 2, "load_average": 0.5},
-        "workloads": workloads,
-    }
 
 
 async def test_all_subscribers_of_both_servers_hear_the_same_events(dsn: str) -> None:

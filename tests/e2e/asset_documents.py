@@ -40,6 +40,13 @@ query Assets($id: ID!) {
   asset(id: $id) { id pendingDeleteAt }
   assets { nodes { id kind mimeType sizeBytes } totalCount }
 }
+query AssetsAsOf($branch: ID!, $head: Int!) {
+  branch(id: $branch) {
+    entries(asOf: { logPosition: $head }) {
+      nodes { id assets { role position asset { id mimeType url } } }
+    }
+  }
+}
 query AssetsOfEntry($entry: ID!) {
   node(id: $entry) {
     ... on StoryEntry { assets { role position asset { id mimeType url } } }

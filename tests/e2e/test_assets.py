@@ -119,6 +119,9 @@ async def test_a_file_is_uploaded_shown_and_taken_back(people: People) -> None:
     assert (detached["deletedId"], detached["errors"]) == (link, [])
     assert detached["branch"]["head"] > attached["branch"]["head"]
     assert await shown_by(owner, entry) == []
+    then = {"branch": branch, "head": attached["branch"]["head"]}
+    past = (await owner.ask(ASSETS, then, "AssetsAsOf"))["branch"]["entries"]["nodes"]
+    assert {each["id"]: each["assets"] for each in past}[entry] == seen
     await owner.ask(WAYS_BACK, {"branch": branch}, "BranchUndo")
     assert await shown_by(owner, entry) == seen
     await owner.ask(WAYS_BACK, {"branch": branch}, "BranchUndo")

@@ -368,3 +368,46 @@ async def test_the_documents_of_front_ends_are_answered(world: World) -> None:
     assert done == {"relationship": None, "errors": []}
     place = (await world.caller.ask(pages, {"id": world["Quay"]}, "CharacterSheet"))["node"]
     assert [each["name"] for each in place["occupants"]] == ["Mira Voss"]
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59.999999Z", "2999-01-01T00:00:00+14:00"])
+async def test_a_time_to_come_is_the_present(world: World, time: str) -> None:
+    """Rules T47, U25."""
+    assert await world.names(asOf={"at": time}) == [each["name"] for each in CAST]
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2999-01-01T00:00:00", "2999", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-00:01"],
+)
+async def test_a_time_that_cannot_be_meant_is_no_moment(world: World, time: str) -> None:
+    """Rule T47."""
+    given = {"branch": world.branch, "asOf": {"at": time}}
+    (error, *_) = (await world.caller.post(ENTITIES, given, "Entities")).body["errors"]
+    assert error["extensions"] == {"code": "INVALID_TIME", "argument": "asOf.at"}
+
+
+@pytest.mark.parametrize("amount", [0, -1, -(2**53) + 1, 2**53 - 1])
+async def test_an_amount_that_nobody_can_move_is_told_so(
+    world: World, ledger: Ledger, amount: int
+) -> None:
+    """Rules U7, T47."""
+    given = {"receiverId": world["Mira"], "key": "gold"}
+    if amount < 1:
+        before = await ledger.fingerprint()
+        refused = await world.refusal("StackablesTransfer", **given, amount=amount)
+        assert refused == ("OUT_OF_RANGE", ["input", "amount"])
+        assert await ledger.fingerprint() == before
+        return
+    paid = await world.change("StackablesTransfer", **given, amount=amount)
+    assert paid["receiver"]["stackables"] == [{"key": "gold", "count": amount}]
+    refused = await world.refusal("StackablesTransfer", **given, amount=1)
+    assert refused == ("OUT_OF_RANGE", ["input", "amount"])
+
+
+@pytest.mark.parametrize("amount", [2**53, -(2**53), 1.5, "1", True])
+async def test_an_amount_of_another_size_or_kind_is_refused(world: World, amount: Any) -> None:
+    """Rule T47."""
+    given = {"input": {"receiverId": world["Mira"], "key": "gold", "amount": amount}}
+    refused = await world.caller.post(ENTITY_CHANGES, given, "StackablesTransfer")
+    assert (refused.status, refused.codes) == (422, ["BAD_USER_INPUT"])

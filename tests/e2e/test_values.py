@@ -886,16 +886,16 @@ def test_these_arguments_take_times_and_json() -> None:
     }
     # What is set up, six times JSON and four numbers, is tried in test_settings.
     # In inputs a place and two definitions; as arguments a date and two origins. Shares that
-    # decay resists, twice, are tried in test_plot, times of entries and eras in test_entries, and
-    # what new stories take in test_stories.
+    # decay resists, twice, are tried in test_plot, times of entries and eras in test_entries, what
+    # new stories take in test_stories, states, amounts and moments of branches in test_entities.
     for scalar, within, counted in (
-        ("DateTime", fields, 1),
+        ("DateTime", fields, 2),
         ("DateTime", arguments, 0),
         ("Float", fields, 6),
         ("Float", arguments, 0),
-        ("JSON", fields, 13),
+        ("JSON", fields, 15),
         ("JSON", arguments, 3),
-        ("Long", fields, 6),
+        ("Long", fields, 7),
         ("Long", arguments, 1),
     ):
         takers = [each for each in within if get_named_type(each.type).name == scalar]

@@ -99,6 +99,24 @@ async def test_an_undo_brings_the_link_back_to_a_file_that_was_deleted_meanwhile
     await detach(database, people.owner, link.id)
 
 
+async def test_a_fork_shows_the_same_files(
+    database: Database, people: People, files: FileStore
+) -> None:
+    """Rules A5, A6."""
+    asset = await upload(database, people.owner, files)
+    async with database.writing() as writing:
+        branch = await make_branch(writing, people.owner)
+    link = await attach(database, people.owner, branch.id, asset.id, role="cover")
+    entry_id = await opening_of(database, branch.id)
+    async with database.writing() as writing:
+        fork = await deltas.fork_branch(writing, people.owner, branch.id, entry_id, "Fork")
+    assert await links_of(database, fork.branch.id) == [("cover", 0)]
+    await detach(database, people.owner, link.id)
+    assert await marked(database, asset.id) is False
+    await detach(database, people.owner, f"{fork.branch.id}:{link.row_id}")
+    assert await marked(database, asset.id) is True
+
+
 async def notice_in(database: Database, branch_id: str) -> str:
     meta = {"sceneEntities": [], "currentLocationId": None, "worldTime": 0}
     async with database.writing() as writing:

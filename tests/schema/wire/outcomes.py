@@ -241,8 +241,7 @@ OUTCOMES = [
         422,
         error(
             "BAD_USER_INPUT",
-            "Variable '$name' has invalid value: String cannot represent a non string value: "
-            "[[[...]]]",
+            "Variable '$name' has invalid value: String cannot represent a non string value",
             (1, 9),
         ),
     ),

@@ -92,6 +92,19 @@ async def test_a_file_is_deleted_when_its_time_is_over_and_not_before(
     assert sizes == [9, 9, None]
 
 
+async def test_what_is_marked_and_shown_all_the_same_stays(
+    database: Database, people: People, files: FileStore
+) -> None:
+    """Rule A8."""
+    asset = await upload(database, people.owner, files)
+    async with database.writing() as writing:
+        branch = await make_branch(writing, people.owner)
+    await attach(database, people.owner, branch.id, asset.id)
+    async with database.writing() as writing:
+        await writing._connection.execute("UPDATE assets SET pending_delete_at = '2000-01-01'")
+    assert await sweep(database, Sweeper(files, WEEK)) == {"given up": 0, "orphans": 0}
+
+
 async def test_many_are_deleted_in_steps(
     database: Database, people: People, files: FileStore
 ) -> None:

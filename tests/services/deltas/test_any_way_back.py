@@ -105,6 +105,7 @@ async def check_assets(world: World) -> None:
 async def test_whatever_is_done_a_branch_holds_together(
     database: Database, people: People, done: list[tuple[str, int]]
 ) -> None:
+    """Rules L14, L25."""
     async with database.writing() as writing:
         world = await World.begin(writing, people.owner)
         await check_branch(world)
@@ -119,6 +120,7 @@ async def test_whatever_is_done_a_branch_holds_together(
 async def test_undo_then_redo_is_the_identity(
     database: Database, people: People, done: list[tuple[str, int]]
 ) -> None:
+    """Rules L8, L12."""
     async with database.writing() as writing:
         world = await World.begin(writing, people.owner)
         for name, seed in done:
@@ -154,6 +156,7 @@ def drop_notices(state: State) -> None:
 async def test_a_fork_is_the_moment_of_the_entry_and_the_rollback_to_it(
     database: Database, people: People, done: list[tuple[str, int]], chosen: int
 ) -> None:
+    """Rules L13, L21."""
     async with database.writing() as writing:
         world = await World.begin(writing, people.owner)
         for name, seed in done:
@@ -200,6 +203,7 @@ ORDERLY = steps("turn", "turn", "edit", "agent", "correct", "close", "show", "em
 async def test_where_nothing_lags_a_fork_is_the_log_told_anew_from_nothing(
     database: Database, people: People, done: list[tuple[str, int]]
 ) -> None:
+    """Rule L21."""
     async with database.writing() as writing:
         world = await World.begin(writing, people.owner)
         for name, seed in done:

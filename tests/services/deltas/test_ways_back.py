@@ -24,6 +24,7 @@ __all__ = ["desk"]
 
 
 async def test_undo_of_an_edit_and_redo_bring_back_every_byte(desk: Desk) -> None:
+    """Rules L8, L12."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     await desk.turn(2)
     before = await desk.state()
@@ -44,6 +45,7 @@ async def test_undo_of_an_edit_and_redo_bring_back_every_byte(desk: Desk) -> Non
 
 
 async def test_undo_of_a_turn_takes_along_what_came_of_it(desk: Desk) -> None:
+    """Rules L9, L12."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     second = await desk.turn(2)
     before = await desk.state()
@@ -62,6 +64,7 @@ async def test_undo_of_a_turn_takes_along_what_came_of_it(desk: Desk) -> None:
 
 
 async def test_the_background_is_never_undone_by_itself(desk: Desk) -> None:
+    """Rules L10, L11."""
     second = await desk.turn(2)
     await desk.fact(second["id"], "A fact")
     outcome = await desk.undo()
@@ -72,6 +75,7 @@ async def test_the_background_is_never_undone_by_itself(desk: Desk) -> None:
 
 
 async def test_rollback_spares_what_is_about_kept_entries(desk: Desk) -> None:
+    """Rule L13."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     second, third = await desk.turn(2), await desk.turn(3)
     await desk.turn(4)
@@ -94,6 +98,7 @@ async def test_rollback_spares_what_is_about_kept_entries(desk: Desk) -> None:
 
 
 async def test_a_fact_of_a_kept_entry_goes_with_a_row_that_it_names(desk: Desk) -> None:
+    """Rule L14."""
     second = await desk.turn(2)
     third = await desk.turn(3)
     async with desk.act(PERIODIC) as action:
@@ -119,6 +124,7 @@ async def test_a_fact_of_a_kept_entry_goes_with_a_row_that_it_names(desk: Desk) 
 
 
 async def test_a_fork_at_an_entry_is_the_parent_rolled_back_to_it(desk: Desk) -> None:
+    """Rule L21."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     second = await desk.turn(2)
     await desk.edit(StoryEntity, mira["id"], name="Mira Voss")
@@ -137,6 +143,7 @@ async def test_a_fork_at_an_entry_is_the_parent_rolled_back_to_it(desk: Desk) ->
 
 
 async def test_a_persons_later_word_stands_when_a_fact_goes(desk: Desk) -> None:
+    """Rules L15, L18."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     second = await desk.turn(2)
     await desk.edit(
@@ -165,6 +172,7 @@ async def test_a_persons_later_word_stands_when_a_fact_goes(desk: Desk) -> None:
 
 
 async def test_a_relationship_keeps_what_a_person_said(desk: Desk) -> None:
+    """Rule L16."""
     first, second = sorted(
         [(await desk.plant(EntityKind.CHARACTER, name))["id"] for name in ("A", "B")]
     )
@@ -190,6 +198,7 @@ async def test_a_relationship_keeps_what_a_person_said(desk: Desk) -> None:
 
 
 async def test_what_a_deletion_holds_loses_what_is_taken_back(desk: Desk) -> None:
+    """Rule L17."""
     mira = await desk.plant(EntityKind.CHARACTER, "Mira")
     entry = await desk.turn(2)
     made = await desk.fact(entry["id"], "Known", mira["id"])
@@ -205,6 +214,7 @@ async def test_what_a_deletion_holds_loses_what_is_taken_back(desk: Desk) -> Non
 
 
 async def test_translations_go_with_what_they_translate(desk: Desk) -> None:
+    """Rule L19."""
     second = await desk.turn(2)
     third = await desk.turn(3)
     made = await desk.fact(second["id"], "Old")
@@ -231,6 +241,7 @@ async def test_translations_go_with_what_they_translate(desk: Desk) -> None:
 
 
 async def test_positions_are_never_given_twice(desk: Desk) -> None:
+    """Rules L2, L7."""
     await desk.turn(2)
     await desk.undo()
     assert (await desk.branch()).head == 0
@@ -242,6 +253,7 @@ async def test_positions_are_never_given_twice(desk: Desk) -> None:
 
 
 async def test_an_action_ends_every_redo(desk: Desk) -> None:
+    """Rule L12."""
     await desk.turn(2)
     await desk.undo()
     await desk.turn(2, worldTime=5)

@@ -50,6 +50,7 @@ async def test_an_action_logs_each_change_with_what_undoes_it(
 async def test_who_has_seen_another_head_is_told_the_head(
     database: Database, people: People
 ) -> None:
+    """Rule L7."""
     async with database.writing() as writing:
         branch = await make_branch(writing, people.owner)
         async with deltas.acting(writing, people.owner, branch.id, expected_head=0) as action:
@@ -62,6 +63,7 @@ async def test_who_has_seen_another_head_is_told_the_head(
 
 
 async def test_a_row_takes_those_that_name_it_along(database: Database, people: People) -> None:
+    """Rule L6."""
     async with database.writing() as writing:
         branch = await make_branch(writing, people.owner)
         pair = [
