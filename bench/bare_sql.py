@@ -64,9 +64,15 @@ async def effect_between(connection: Any, before: str, after: str) -> Effect:
     return effect
 
 
-async def apply_effect(connection: Any, branch_id: str, effect: Effect) -> None:
-    """Bring about an effect on a branch, a statement for each table and kind."""
-    async with connection.transaction():
+async def apply_effect(
+    connection: Any, branch_id: str, effect: Effect, *, warms_up: bool = False
+) -> None:
+    """Bring about an effect on a branch, a statement for each table and kind; with `warms_up`
+    nothing comes of it.
+    """
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
         for table in TABLES:
             if effect.gone[table]:
                 await connection.execute(
@@ -95,6 +101,13 @@ async def apply_effect(connection: Any, branch_id: str, effect: Effect) -> None:
         await connection.execute(
             "UPDATE branches SET head = $2 WHERE id = $1", branch_id, effect.head
         )
+    except BaseException:
+        await transaction.rollback()
+        raise
+    if warms_up:
+        await transaction.rollback()
+    else:
+        await transaction.commit()
 
 
 # Which branch a row is in, and a row in the payload of a delete was in.

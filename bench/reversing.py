@@ -10,6 +10,7 @@ from bench import bare_sql
 from bench.figures import spread
 from bench.shapes import Shape, shape_of
 from bench.stage import (
+    WARM_UP,
     Json,
     Say,
     Stage,
@@ -48,7 +49,10 @@ async def measure(
         async def by_hand(copy: str) -> None:
             await bare_sql.apply_effect(stage.bare, copy, effect)
 
-        # The first round is for comparing, and warms up.
+        for _ in range(WARM_UP):
+            await stage.roll_back(story.branch_id, entry, warms_up=True)
+            await bare_sql.apply_effect(stage.bare, story.branch_id, effect, warms_up=True)
+        # The first round is not counted either.
         for turn in range(rounds + 1):
             say(f"W8, round {turn} of {rounds}")
             copies = [
@@ -106,6 +110,9 @@ async def measure_turns(
 async def _one_turn(stage: Stage, story: Story, times: int, say: Say) -> Json:
     say("B7, one turn")
     before = await _copy(stage, story)
+    for _ in range(WARM_UP):
+        await stage.undo(story.branch_id)
+        await stage.redo(story.branch_id)
     undone, redone = [], []
     for _ in range(times):
         undone.append(await seconds(stage.undo(story.branch_id)))

@@ -26,6 +26,8 @@ Json = dict[str, Any]
 Say = Callable[[str], None]
 
 _STATEMENT_SECONDS = 600.0
+# PostgreSQL plans a statement anew the first five times that a connection uses it.
+WARM_UP = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ class Story:
     def before_turns(self, number: int) -> str:
         """The last entry before the last so many turns."""
         return self.entries[self.turns[-number] - 1]
+
+
+class _WarmedUp(Exception):
+    """Ends a transaction of which nothing is to stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +82,13 @@ class Stage:
         async with self.database.writing(sees_one_state=True) as writing:
             return await deltas.fork_branch(writing, self.viewer, branch_id, entry_id, "Fork")
 
-    async def roll_back(self, branch_id: str, entry_id: str) -> None:
-        """The services' rollback."""
-        async with self.database.writing() as writing:
-            await deltas.roll_back_branch(writing, self.viewer, branch_id, entry_id)
+    async def roll_back(self, branch_id: str, entry_id: str, *, warms_up: bool = False) -> None:
+        """The services' rollback; with `warms_up` nothing comes of it."""
+        with contextlib.suppress(_WarmedUp):
+            async with self.database.writing() as writing:
+                await deltas.roll_back_branch(writing, self.viewer, branch_id, entry_id)
+                if warms_up:
+                    raise _WarmedUp
 
     async def undo(self, branch_id: str) -> None:
         """The services' undo."""
@@ -102,7 +111,8 @@ class Stage:
 @contextlib.asynccontextmanager
 async def staged(dsn: str) -> AsyncIterator[Stage]:
     """A migrated database, opened."""
-    database = await open_database(dsn, pool_size=2, statement_timeout=_STATEMENT_SECONDS)
+    # One connection for each side, so that it is warm once it has been used.
+    database = await open_database(dsn, pool_size=1, statement_timeout=_STATEMENT_SECONDS)
     bare: Any = None
     try:
         await database.load_secrets()

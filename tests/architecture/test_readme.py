@@ -29,7 +29,7 @@ def test_the_table_of_settings_is_complete_and_holds_nothing_else() -> None:
 
 def test_documents_in_its_commands_are_valid() -> None:
     bodies = re.findall(r"-d '(\{.*?\})'\n", README, flags=re.DOTALL)
-    assert len(bodies) == 3
+    assert len(bodies) == 4
     for body in bodies:
         document = parse(json.loads(body)["query"])
         assert validate(schema._schema, document) == []
