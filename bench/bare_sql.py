@@ -110,8 +110,8 @@ async def apply_effect(
         await transaction.commit()
 
 
-# Which branch a row is in, and a row in the payload of a delete was in.
-_BRANCH_ID = "br_[0-9a-f-]{36}"
+# Which branch a row is in, and whether it is to be embedded; in payloads of deletes as well.
+_NOT_COMPARED = 'br_[0-9a-f-]{36}|"embedding_stale": (true|false)'
 
 
 async def digests(connection: Any, branch_id: str) -> dict[str, str]:
@@ -120,10 +120,10 @@ async def digests(connection: Any, branch_id: str) -> dict[str, str]:
     """
     return {
         table: await connection.fetchval(
-            "SELECT md5(string_agg(regexp_replace((to_jsonb(t) - 'embedding_stale')::text, "
-            f"$2, '', 'g'), '|' ORDER BY id)) FROM {table} t WHERE branch_id = $1",
+            "SELECT md5(string_agg(regexp_replace(to_jsonb(t)::text, $2, '', 'g'), '|' "
+            f"ORDER BY id)) FROM {table} t WHERE branch_id = $1",
             branch_id,
-            _BRANCH_ID,
+            _NOT_COMPARED,
         )
         for table in TABLES
         if table != "embeddings"

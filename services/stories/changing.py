@@ -79,7 +79,7 @@ async def update_story(
     require_version(story, expected_version, "input", "expectedVersion")
     wanted = checked_identity(changes)
     if wanted.get("cover_asset_id") is not None:
-        await _hold_picture(writing, viewer, wanted["cover_asset_id"])
+        await _hold_covers(writing, viewer, story, wanted["cover_asset_id"])
     status = _checked_status(story, wanted)
     definition = story.definition_json
     if "definition" in wanted:
@@ -173,11 +173,15 @@ def _checked_status(story: Story, wanted: Mapping[str, Any]) -> StoryStatus:
     return status
 
 
-async def _hold_picture(writing: Writing, viewer: Viewer, asset_id: str) -> None:
+async def _hold_covers(writing: Writing, viewer: Viewer, story: Story, asset_id: str) -> None:
+    """Hold the picture that a story is to have and the one that it has: in the order of their ids,
+    as who settles them does, so that two who exchange pictures never wait for each other.
+    """
     path = ("input", "coverAssetId")
-    asset = await hold_row(writing, viewer, Asset, asset_id, *path)
-    if asset.kind != AssetKind.IMAGE:
-        raise Invalid("A cover is an image.", "WRONG_KIND", path)
+    for each in sorted({asset_id, story.cover_asset_id or asset_id}):
+        asset = await hold_row(writing, viewer, Asset, each, *path)
+        if each == asset_id and asset.kind != AssetKind.IMAGE:
+            raise Invalid("A cover is an image.", "WRONG_KIND", path)
 
 
 async def _defined(

@@ -94,6 +94,21 @@ async def test_undone_all_the_way_a_story_is_what_it_began_with(
     assert differences(told.ledger.planted, await stored(database, told.branch_id)) == []
 
 
+async def test_undone_and_redone_all_the_way_a_story_is_what_it_was(dsn: str) -> None:
+    calm = Shape(40, characters=12, edits=0.6, has_late_facts=False)
+    async with staged(dsn) as stage:
+        branch_id = (await stage.tell(calm, seed=6)).branch_id
+        states = [await bare_sql.digests(stage.bare, branch_id)]
+        while states[-1]["deltas"] is not None:
+            await stage.undo(branch_id)
+            states.append(await bare_sql.digests(stage.bare, branch_id))
+            assert states[-1] != states[-2]
+        while len(states) > 1:
+            states.pop()
+            await stage.redo(branch_id)
+            assert await bare_sql.digests(stage.bare, branch_id) == states[-1]
+
+
 async def test_forks_and_rollbacks_are_what_a_replay_says(
     database: Database, connection: Any
 ) -> None:

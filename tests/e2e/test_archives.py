@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 
 import aiohttp
 import pytest
 
 from schema.root import schema
 from tests.architecture.declared import table_classes
+from tests.e2e.asset_documents import ASSET_PATHS
 from tests.e2e.callers import PATIENCE, PREFLIGHT, Caller
 from tests.e2e.ending_documents import ENDING_CHANGES, LIFE
+from tests.e2e.entity_documents import ENTITY_PATHS
+from tests.e2e.entry_documents import TEXT_PATHS
 from tests.e2e.everything import PATHS, changes
 from tests.e2e.ledgers import Ledger
+from tests.e2e.plot_documents import PLOT_PATHS
+from tests.e2e.settings_documents import SETTING_PATHS
 from tests.e2e.whole_lives import OTHER_CHANGES, Life, act, end, live
 
-# How the mutations of nouns begin that have nothing to do with characters.
-OTHER_NOUNS = ("calendar",)
+# How the mutations of nouns begin that have nothing to do with characters, and others of these.
+OTHER_NOUNS = ("calendar", "story", "branch", "change", "asset", "setting", "provider", "profile")
+OTHERS = {*PLOT_PATHS, *TEXT_PATHS, *ENTITY_PATHS, *ASSET_PATHS, *SETTING_PATHS}
 # Every other field of Mutation but those that begin something of their own.
 MUTATIONS = {
     name
     for name in schema._schema.mutation_type.fields  # type: ignore[union-attr]
-    if name not in {"cardImport", "embryoCreate"} and not name.startswith(OTHER_NOUNS)
+    if name not in {"cardImport", "embryoCreate", *OTHERS}
+    if not name.startswith(OTHER_NOUNS)
 }
 
 # What is not refused with CHARACTER_READ_ONLY, and what is said instead; None where it is done.
@@ -70,7 +78,8 @@ async def life(caller: Caller) -> Life:
 @pytest.fixture(scope="module")
 async def ids(life: Life, ledger: Ledger) -> dict[str, str]:
     """One thing of each kind, all of the one character that there is."""
-    found: dict[str, str] = {}
+    # Of stories there are none.
+    found: dict[str, str] = defaultdict(str)
     for name, table in table_classes().items():
         if "id" in table.model_fields:
             age = "started_at" if name == "Custodianship" else "created_at"

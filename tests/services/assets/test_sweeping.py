@@ -9,13 +9,13 @@ from pathlib import Path
 
 from db.engine import Database
 from db.reading import Writing
-from services import attachments
+from services import attachments, stories
 from services.assets import FileStore, Sweeper, open_store
 from services.assets.sweeping import ORPHAN_AGE
 from services.housekeeping import Housekeeper
 from tests.conftest import People
 from tests.factories import make_branch
-from tests.services.assets.made import attach, cover, detach, marked, opening_of, upload
+from tests.services.assets.made import PNG, attach, cover, detach, marked, opening_of, upload
 from tests.services.assets.stores import Server
 
 WEEK = timedelta(days=7)
@@ -34,6 +34,17 @@ async def age(database: Database, asset_id: str, by: timedelta) -> None:
             asset_id,
             by,
         )
+
+
+async def until_somebody_waits(writing: Writing) -> None:
+    """Until another transaction waits for this one."""
+    blocked = (
+        "SELECT count(*) FROM pg_locks "
+        "WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    )
+    async with asyncio.timeout(10):
+        while not await writing._connection.fetchval(blocked):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_a_file_is_marked_while_nothing_shows_it(
@@ -65,13 +76,37 @@ async def test_of_two_who_take_away_the_last_two_links_at_once_one_marks_the_fil
     async with database.writing() as writing:
         await attachments.detach_asset(writing, people.owner, links[0].id, None)
         other = asyncio.create_task(detach(database, people.owner, links[1].id))
-        # Until it waits for us.
-        blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        async with asyncio.timeout(10):
-            while not await writing._connection.fetchval(blocked):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until_somebody_waits(writing)
     await other
     assert await marked(database, asset.id)
+
+
+async def test_covers_are_held_in_the_order_of_their_ids(
+    database: Database, people: People, files: FileStore
+) -> None:
+    """Rule A7. Who waits for the first one has not got the second one."""
+    owner = people.owner
+    lower, higher = [
+        await upload(database, owner, files, PNG + bytes([number])) for number in range(2)
+    ]
+    assert lower.id < higher.id
+    async with database.writing() as writing:
+        branch = await make_branch(writing, owner)
+        await stories.update_story(writing, owner, branch.story_id, {"cover_asset_id": lower.id})
+
+    async def exchange() -> None:
+        async with database.writing() as writing:
+            change = {"cover_asset_id": higher.id}
+            await stories.update_story(writing, owner, branch.story_id, change)
+
+    held = "SELECT 1 FROM assets WHERE id = $1 FOR UPDATE NOWAIT"
+    async with database.writing() as writing:
+        await writing._connection.fetchval(held, lower.id)
+        waiting = asyncio.create_task(exchange())
+        await until_somebody_waits(writing)
+        assert await writing._connection.fetchval(held, higher.id) == 1
+    await waiting
+    assert [await marked(database, each.id) for each in (lower, higher)] == [True, False]
 
 
 async def test_a_file_is_deleted_when_its_time_is_over_and_not_before(
