@@ -83,9 +83,17 @@ class Sender:
     def send(self, body: Any) -> None:
         """Send a request body as JSON, and look at the answer."""
         content = json.dumps(body).encode()
-        self._connection.request("POST", "/graphql", content, {"Content-Type": "application/json"})
-        response = self._connection.getresponse()
+        try:
+            response = self._ask(content)
+        except ConnectionError:
+            # Making a document up may take longer than the server keeps a silent connection.
+            self._connection.close()
+            response = self._ask(content)
         self.look(response.status, response.read(), body)
+
+    def _ask(self, content: bytes) -> http.client.HTTPResponse:
+        self._connection.request("POST", "/graphql", content, {"Content-Type": "application/json"})
+        return self._connection.getresponse()
 
     def look(self, status: int, content: bytes, asked: Any) -> None:
         """Check an answer: its status, and each error's code and message."""
