@@ -18,14 +18,15 @@ from db.reading import Reading, Writing, param, statement
 from db.tables import Delta, RedoStep
 from services.access import Viewer
 from services.deltas.applying import apply_rows, clamp_watermark, settle_head
-from services.deltas.closing import held_rows
+from services.deltas.closing import VIEWS, held_rows
 from services.deltas.events import note_event
-from services.deltas.logged import LOGGED, Image
-from services.deltas.reversing import Reversal, RowKey, restored
+from services.deltas.logged import LOGGED, Image, Logged
+from services.deltas.reversing import TIES, Reversal, RowKey, restored
 from services.deltas.rows import images_by_ids
 from services.deltas.undoing import INVALIDATION, Outcome, gone, newest_step
 from services.deltas.writing import hold_branch, holding, payload_between
 from services.errors import Conflict
+from services.shapes import same
 
 
 @statement(RedoStep)
@@ -106,6 +107,8 @@ class _Doing:
         self.deltas = deltas
         self.reversal = Reversal()
         self._rows: dict[RowKey, Image | None] = {}
+        # What is made, also where a later change of the step deletes it.
+        self._made: list[tuple[LoggedTable, Image]] = []
 
     async def read_rows(self, reading: Reading) -> None:
         """Read every row that the changes touch."""
@@ -125,16 +128,15 @@ class _Doing:
         row = self._rows[key]
         if delta.op == DeltaOp.CREATE:
             self._rows[key] = forward
+            if forward is not None:
+                self._made.append((key[0], forward))
         elif row is None:
             raise _blocked()
         elif delta.op == DeltaOp.UPDATE:
             after = restored(LOGGED[key[0]], row, forward or {})
-            notes = {
-                name: value
-                for name, value in (delta.undo_payload or {}).items()
-                if name.startswith("$")
-            }
-            delta.undo_payload = payload_between(LOGGED[key[0]], row, after) | notes
+            if key[0] is TIES and all(after[view] is None for view in VIEWS):
+                raise _blocked()
+            delta.undo_payload = _payload(LOGGED[key[0]], delta.undo_payload or {}, row, after)
             self._rows[key] = after
         else:
             _, *children = _touched(delta)
@@ -144,19 +146,23 @@ class _Doing:
 
     async def check_ends(self, reading: Reading) -> None:
         """Refuse to make rows that name what is nowhere."""
-        made = {
-            key: row
-            for key, row in self._rows.items()
-            if row is not None and self.reversal.before[key] is None
-        }
-        named = {row[name] for (table, _), row in made.items() for name in LOGGED[table].names}
-        named -= {row_id for (_, row_id), row in self._rows.items() if row is not None}
-        if named & {row_id for (_, row_id), row in self._rows.items() if row is None}:
-            raise _blocked()
+        named = {row[name] for table, row in self._made for name in LOGGED[table].names}
+        named -= {row["id"] for _, row in self._made}
+        named -= {row_id for (_, row_id), row in self.reversal.before.items() if row is not None}
         for table in LOGGED if named else ():
             named -= (await images_by_ids(reading, self.branch_id, table, named)).keys()
         if named:
             raise _blocked()
+
+
+def _payload(logged: Logged, kept: Mapping[str, Any], row: Image, after: Image) -> dict[str, Any]:
+    """What undoes an update: what did before, as long as it still leads to the row as it is."""
+    if same(restored(logged, after, kept), row):
+        return dict(kept)
+    # Every column that the change had written stays among them.
+    columns = {each: row[each] for each in kept if each in row and each not in logged.shapes}
+    notes = {each: value for each, value in kept.items() if each.startswith("$")}
+    return columns | payload_between(logged, row, after) | notes
 
 
 def _touched(delta: Delta) -> list[RowKey]:

@@ -198,10 +198,12 @@ class Reverser:
             del self.result.payloads[holder.row_id]
             self._prune(holder)
             return
-        rows = payload[CHILDREN][str(key[0])]
-        rows.remove(held)
-        if not rows:
-            del payload[CHILDREN][str(key[0])]
+        children = payload[CHILDREN]
+        children[str(key[0])].remove(held)
+        if not children[str(key[0])]:
+            del children[str(key[0])]
+        if not children:
+            del payload[CHILDREN]
 
     def _end_ties_without_views(self) -> None:
         """A relationship of which neither view is left goes, and the rest of its log with it."""

@@ -109,7 +109,8 @@ async def undo_branch(
     else:
         closed, clamps_to = await _with_facts(writing, branch.id, group, returning)
     reversal = await compute(writing, closed)
-    if reversal.without_return & returning.deltas.keys():
+    # A relationship that ends takes along changes that are no part of this.
+    if reversal.ended or reversal.without_return & returning.deltas.keys():
         raise Conflict(
             "This cannot be undone in a way that could be redone: roll back instead.",
             "UNDO_BLOCKED",

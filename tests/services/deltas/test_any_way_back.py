@@ -39,7 +39,21 @@ BOUNDED: Any = settings(
     phases=[Phase.generate] if os.environ.get("EXAMPLES") else list(Phase),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-OFTEN = ("turn", "turn", "edit", "edit", "fact", "fact", "reword", "undo", "agent")
+OFTEN = (
+    "turn",
+    "turn",
+    "edit",
+    "fact",
+    "fact",
+    "say",
+    "say",
+    "answer",
+    "answer",
+    "reword",
+    "reword",
+    "undo",
+    "agent",
+)
 
 
 def steps(*names: str, most: int = 14) -> Any:

@@ -245,6 +245,18 @@ class World:
             for _ in range(self.draw.choice((1, 2, 3))):
                 await self._write(hand, entry["id"])
 
+    async def say(self) -> None:
+        """What the background says of the end of the story, and people may contradict."""
+        entry = (await self.entries())[-1]
+        async with self.act(PERIODIC) as hand:
+            for _ in range(self.draw.choice((1, 2))):
+                await self._contend(hand, entry["id"])
+
+    async def answer(self) -> None:
+        """What people say to that."""
+        async with self.act(DeltaSource.USER_EDIT) as hand:
+            await self._contend(hand, None)
+
     async def agent(self) -> None:
         """What a machine does to the world by itself."""
         async with self.act(DeltaSource.LORE_AGENT) as hand:
@@ -262,7 +274,8 @@ class World:
 
     async def reword(self) -> None:
         """Another text; within the head turn with what follows from that."""
-        entry = self.draw.choice((await self.entries())[-3:])
+        entries = await self.entries()
+        entry = entries[-1] if self.draw.random() < 0.6 else self.draw.choice(entries[-3:])
         turn = [each.row_id for each in await head_turn(self.writing, self.branch_id)]
         changes = {"content": f"Said otherwise {self.draw.random()}."}
         async with self.act(DeltaSource.USER_EDIT) as hand:
@@ -362,6 +375,9 @@ class World:
     async def _write(self, hand: Hand, anchor: str | None) -> None:
         await self.draw.choice(WRITES)(self, hand, anchor)
 
+    async def _contend(self, hand: Hand, anchor: str | None) -> None:
+        await self.draw.choice(CONTENDED)(self, hand, anchor)
+
     async def _new_entity(self, hand: Hand, anchor: str | None) -> None:
         kind = self.draw.choice((EntityKind.CHARACTER, EntityKind.CHARACTER, EntityKind.ITEM))
         await hand.create(
@@ -449,6 +465,8 @@ class World:
         people = [row for row in await self.rows(StoryEntity) if row["kind"] == "character"]
         if len(people) < 2:
             return
+        if self.draw.random() < 0.7:
+            people = people[:2]
         one, other = (row["id"] for row in self.draw.sample(people, 2))
         first, second = sorted((one, other))
         view, back = ("kind", "inverse_kind") if one == first else ("inverse_kind", "kind")
@@ -533,10 +551,21 @@ WRITES: tuple[Write, ...] = (
     World._delete,
     World._delete,
 )
+CONTENDED: tuple[Write, ...] = (
+    World._tie,
+    World._tie,
+    World._tie,
+    World._link,
+    World._change_entity,
+    World._translate,
+    World._delete,
+)
 STEPS: dict[str, Callable[[World], Awaitable[Any]]] = {
     "turn": World.turn,
     "edit": World.edit,
     "fact": World.fact,
+    "say": World.say,
+    "answer": World.answer,
     "agent": World.agent,
     "correct": World.correct,
     "reword": World.reword,
