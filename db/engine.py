@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlmodel import col
 
+from db.cancelling import Connection
 from db.cursors import CursorSigner
 from db.ids import new_id
 from db.reading import (
@@ -121,6 +122,7 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
             dsn,
             min_size=1,
             max_size=pool_size,
+            connection_class=Connection,
             init=prepare_connection,
             # Reads never change the state of a session, so a connection needs no reset, which
             # would cost a round trip for every loan.
@@ -132,6 +134,7 @@ async def open_database(dsn: str, *, pool_size: int, statement_timeout: float) -
             dsn,
             min_size=1,
             max_size=pool_size,
+            connection_class=Connection,
             init=prepare_connection,
             statement_cache_size=_STATEMENT_CACHE,
             server_settings={
