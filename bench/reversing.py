@@ -49,9 +49,12 @@ async def measure(
         async def by_hand(copy: str) -> None:
             await bare_sql.apply_effect(stage.bare, copy, effect)
 
-        for _ in range(WARM_UP):
+        async def warm_up() -> None:
             await stage.roll_back(story.branch_id, entry, warms_up=True)
             await bare_sql.apply_effect(stage.bare, story.branch_id, effect, warms_up=True)
+
+        for _ in range(WARM_UP):
+            await warm_up()
         # The first round is not counted either.
         for turn in range(rounds + 1):
             say(f"W8, round {turn} of {rounds}")
@@ -59,6 +62,8 @@ async def measure(
                 (await bare_sql.copy_branch(stage.bare, story.branch_id))[0] for _ in range(2)
             ]
             await bare_sql.settle(stage.bare)
+            # What was planned before the statistics changed is planned anew.
+            await warm_up()
             sides: list[Any] = [
                 ("services", by_services, copies[0]),
                 ("bare_sql", by_hand, copies[1]),

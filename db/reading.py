@@ -67,10 +67,9 @@ def record_class(table: Any) -> type[Record]:
         for name, value in vars(each).items()
         if isinstance(value, property)
     }
-    # asyncpg's records have methods (`keys`), and a column of such a name comes before them.
-    for name in getattr(table, "model_fields", ()):
-        if hasattr(asyncpg.Record, name):
-            derived[name] = property(itemgetter(name))
+    # These cost a seventh of `__getattr__`, which reads of many rows would feel; and a column comes
+    # before a method of asyncpg's records that has its name (`keys`).
+    derived |= {name: property(itemgetter(name)) for name in getattr(table, "model_fields", ())}
     return type(table.__name__, (Record,), {"__slots__": (), "table": table, **derived})
 
 

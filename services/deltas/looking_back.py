@@ -29,6 +29,12 @@ async def images_before(
     )
     if table is TIES:
         await keep_ties(reading, closed)
+    # A row that was made behind the cut goes, whatever was done to it since.
+    made = {each.target_id for each in behind.taken if each.op == DeltaOp.CREATE}
+    made -= closed.kept_ties.keys()
+    for each in behind.taken:
+        if each.op == DeltaOp.UPDATE and each.target_id in made:
+            del closed.deltas[each.row_id]
     spared: dict[str, list[Delta]] = {}
     for each in behind.spared:
         spared.setdefault(each.target_id, []).append(each)

@@ -25,6 +25,7 @@ from services.shapes import overlay, same
 RowKey = tuple[LoggedTable, str]
 MAX_POSITION = 2**63 - 1
 TIES = LoggedTable.CHARACTER_RELATIONSHIPS
+_TABLES = {str(each): each for each in LoggedTable}
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class Reverser:
     def run(self) -> Reversal:
         """Everything, newest first."""
         for delta in self.closed.newest_first:
-            key = (LoggedTable(delta.target_table), delta.target_id)
+            key = (_TABLES[delta.target_table], delta.target_id)
             if delta.op == DeltaOp.CREATE:
                 self._undo_create(delta, key)
             elif delta.op == DeltaOp.UPDATE:
@@ -182,13 +183,17 @@ class Reverser:
         """The copy of a row in the payload of the delete that holds it, to be changed."""
         holder = self._holders[key]
         self._touch(holder)
-        payload = self.result.payloads.setdefault(
-            holder.row_id, copy.deepcopy(holder.undo_payload or {})
-        )
+        payload = self._payload(holder)
         if key == (LoggedTable(holder.target_table), holder.target_id):
             return payload
         rows: list[dict[str, Any]] = payload[CHILDREN][str(key[0])]
         return next(row for row in rows if row["id"] == key[1])
+
+    def _payload(self, holder: Delta) -> dict[str, Any]:
+        payloads = self.result.payloads
+        if holder.row_id not in payloads:
+            payloads[holder.row_id] = copy.deepcopy(holder.undo_payload or {})
+        return payloads[holder.row_id]
 
     def _strip(self, key: RowKey) -> None:
         """Take a row out of the delete that holds it; where it is the delete's own, that goes."""
@@ -204,6 +209,19 @@ class Reverser:
             del children[str(key[0])]
         if not children:
             del payload[CHILDREN]
+
+    def hold(self, rows: Iterable[tuple[LoggedTable, Image]]) -> None:
+        """Rows that cannot come back because a delete that stays holds what they name: it would
+        have taken them along, had they been there, and holds them from now on.
+        """
+        for table, row in rows:
+            named = {row[column] for column in LOGGED[table].names}
+            holder = next((each for key, each in self._holders.items() if key[1] in named), None)
+            if holder is not None:
+                self._touch(holder)
+                payload = self._payload(holder)
+                payload.setdefault(CHILDREN, {}).setdefault(str(table), []).append(row)
+                self._holders[table, row["id"]] = holder
 
     def _end_ties_without_views(self) -> None:
         """A relationship of which neither view is left goes, and the rest of its log with it."""
@@ -267,15 +285,16 @@ async def compute(reading: Reading, closed: Closed) -> Reversal:
     """What taking back a closed set does; it is closed over relationships that end by it. Raises
     Conflict (REVERSAL_BLOCKED, HISTORY_INCOMPLETE).
     """
-    reversal = await _reversed(reading, closed)
-    while reversal.ended and await close_over(reading, closed, reversal.ended):
-        reversal = await _reversed(reading, closed)
+    reverser = await _reverser(reading, closed)
+    while (ended := reverser.run().ended) and await close_over(reading, closed, ended):
+        reverser = await _reverser(reading, closed)
+    reversal = reverser.result
     await _check_dropped_deletes(reading, closed, reversal)
-    await drop_loose_ends(reading, closed.branch_id, reversal)
+    reverser.hold(await drop_loose_ends(reading, closed.branch_id, reversal))
     return reversal
 
 
-async def _reversed(reading: Reading, closed: Closed) -> Reversal:
+async def _reverser(reading: Reading, closed: Closed) -> Reverser:
     wanted: dict[LoggedTable, set[str]] = {}
     for delta in closed.deltas.values():
         wanted.setdefault(LoggedTable(delta.target_table), set()).add(delta.target_id)
@@ -300,7 +319,7 @@ async def _reversed(reading: Reading, closed: Closed) -> Reversal:
     for each in await edits_of_rows(reading, closed.branch_id, by_machines | ties):
         if each.row_id not in closed.deltas:
             protected.setdefault(each.target_id, []).append(each)
-    return Reverser(closed, rows, protected, others).run()
+    return Reverser(closed, rows, protected, others)
 
 
 async def _check_dropped_deletes(reading: Reading, closed: Closed, reversal: Reversal) -> None:
@@ -325,15 +344,17 @@ async def _check_dropped_deletes(reading: Reading, closed: Closed, reversal: Rev
             )
 
 
-async def drop_loose_ends(reading: Reading, branch_id: str, reversal: Reversal) -> None:
-    """Leave out rows that would come back naming what is nowhere."""
+async def drop_loose_ends(
+    reading: Reading, branch_id: str, reversal: Reversal
+) -> list[tuple[LoggedTable, Image]]:
+    """Leave out rows that would come back naming what is not there; these rows."""
     back = {
         key: after
         for key, before, after in reversal.changed()
         if before is None and after is not None and LOGGED[key[0]].names
     }
     if not back:
-        return
+        return []
     present = {key[1] for key, after in reversal.after.items() if after is not None}
     gone = {key[1] for key, after in reversal.after.items() if after is None}
     named = {row[column] for key, row in back.items() for column in LOGGED[key[0]].names} - present
@@ -341,8 +362,11 @@ async def drop_loose_ends(reading: Reading, branch_id: str, reversal: Reversal) 
     for table in LOGGED if unknown else ():
         unknown -= (await images_by_ids(reading, branch_id, table, unknown)).keys()
     gone |= unknown
+    dropped = []
     # A row that is left out may be named by others, of the tables behind its own.
     for key, row in sorted(back.items(), key=lambda each: ORDER.index(each[0][0])):
         if any(row[column] in gone for column in LOGGED[key[0]].names):
             reversal.after[key] = None
             gone.add(key[1])
+            dropped.append((key[0], row))
+    return dropped

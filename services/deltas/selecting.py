@@ -32,14 +32,14 @@ class Cut:
     first_log: int
 
 
-def _logged(*conditions: Any) -> Any:
+def _logged(*conditions: Any, selected: Iterable[Any] | None = None) -> Any:
     """Deltas with the position of the entry that each is anchored to, newest first."""
     is_anchor = and_(
         col(StoryEntry.branch_id) == col(Delta.branch_id),
         col(StoryEntry.row_id) == col(Delta.entry_id),
     )
     return (
-        select(*columns(Delta), col(StoryEntry.position).label("anchor_position"))
+        select(*(selected or columns(Delta)), col(StoryEntry.position).label("anchor_position"))
         .select_from(Delta)
         .outerjoin(StoryEntry, is_anchor)
         .where(col(Delta.branch_id) == param("branch_id"), *conditions)
@@ -63,14 +63,21 @@ def _of_actions() -> Any:
 
 
 @statement(Delta)
-def _behind(*, is_of_tables: bool = False, is_of_creates: bool = False) -> Any:
+def _behind(*, is_of_tables: bool = False) -> Any:
     conditions = [col(Delta.log_position) >= param("first_log", BigInteger())]
-    is_create, is_delete = (col(Delta.op) == op.value for op in (DeltaOp.CREATE, DeltaOp.DELETE))
     if is_of_tables:
+        is_delete = col(Delta.op) == DeltaOp.DELETE.value
         conditions.append(or_(any_of(Delta.target_table, "tables"), is_delete))
-    if is_of_creates:
-        conditions.append(is_create)
     return _logged(*conditions)
+
+
+@statement(Delta)
+def _creates_behind() -> Any:
+    return _logged(
+        col(Delta.log_position) >= param("first_log", BigInteger()),
+        col(Delta.op) == DeltaOp.CREATE.value,
+        selected=(col(Delta.target_id), col(Delta.entry_id)),
+    )
 
 
 @statement(Delta)
@@ -271,9 +278,7 @@ async def deltas_behind(reading: Reading, branch_id: str, cut: Cut) -> list[Delt
 
 async def made_behind(reading: Reading, branch_id: str, cut: Cut) -> set[str]:
     """The rows that were made behind a cut and go with it."""
-    found = await reading.all(
-        _behind(is_of_creates=True), branch_id=branch_id, first_log=cut.first_log
-    )
+    found = await reading.all(_creates_behind(), branch_id=branch_id, first_log=cut.first_log)
     behind = await _parted(reading, branch_id, cut, found)
     return {each.target_id for each in behind.taken}
 

@@ -63,7 +63,7 @@ def _times_before() -> Any:
         .render_derived()
     )
     before = (
-        select(col(StoryEntry.meta)["worldTime"].astext.label("world_time"))
+        select(col(StoryEntry.meta)["worldTime"].astext.label("time_before"))
         .where(
             col(StoryEntry.branch_id) == wanted.c.branch_id,
             col(StoryEntry.position) < wanted.c.position,
@@ -75,7 +75,7 @@ def _times_before() -> Any:
         .lateral("before")
     )
     return (
-        select(before.c.world_time)
+        select(before.c.time_before)
         .select_from(wanted.outerjoin(before, true()))
         .order_by(wanted.c.place)
     )
@@ -91,4 +91,4 @@ async def times_before_entries(
         positions=[each.position for each in entries],
         **viewer.parameters,
     )
-    return [None if row.world_time is None else int(row.world_time) for row in rows]
+    return [None if row.time_before is None else int(row.time_before) for row in rows]

@@ -166,7 +166,7 @@ async def test_undo_of_a_turn_leaves_the_deletion_before_it_alone(desk: Desk) ->
 async def test_a_notice_gives_way_to_entries_and_goes_with_the_end_that_it_is_about(
     desk: Desk,
 ) -> None:
-    """Rule L8."""
+    """Rule L27."""
     second, third = await desk.turn(2), await desk.turn(3)
     await drop(desk, third)
     # It stands where the deleted entry has its place.

@@ -290,3 +290,47 @@ async def test_an_undo_that_would_take_from_a_deletion_what_redo_could_not_put_b
     state = await desk.state()
     assert await desk.titles() == ["Old"]
     assert (state["entities"], state["happening_involvements"]) == ({}, {})
+
+
+async def test_what_cannot_come_back_without_its_other_end_waits_where_that_lies(
+    desk: Desk,
+) -> None:
+    """Rules L14, L17."""
+    mira = await desk.plant(EntityKind.CHARACTER, "Mira")
+    odo = await desk.plant(EntityKind.CHARACTER, "Odo")
+    second = await desk.turn(2)
+    first, other = sorted((mira["id"], odo["id"]))
+    async with desk.act() as action:
+        values = {"a_id": first, "b_id": other, "kind": "rival"}
+        tie = await action.create(CharacterRelationship, values)
+        said = {"target_kind": "character_relationship", "target_id": tie["id"], "field": "kind"}
+        await action.create(Translation, {**said, "language": "de", "translated_text": "Rivale"})
+    before = await desk.state()
+    await desk.turn(3)
+    await delete(desk, StoryEntity, mira["id"])
+    async with desk.act(PERIODIC) as action:
+        await action.delete(
+            StoryEntity, await action.require(StoryEntity, odo["id"]), anchor=second["id"]
+        )
+    fork_id = await desk.fork(second["id"])
+    await desk.back_to(second["id"])
+    for branch_id in (desk.branch_id, fork_id):
+        state = await desk.state(branch_id)
+        assert list(state["entities"]) == [mira["id"]]
+        assert (state["character_relationships"], state["translations"]) == ({}, {})
+        # The deletion of the other end would have taken both along, had they been there.
+        (payload,) = [
+            each.undo_payload for each in await desk.log(branch_id) if each.op == "delete"
+        ]
+        assert payload["id"] == odo["id"]
+        held_ids = {row["id"] for rows in payload["$children"].values() for row in rows}
+        assert held_ids == {tie["id"], *before["translations"]}
+    # With the end come the others.
+    facts = [each for each in await desk.log() if each.source == PERIODIC]
+    reversal = await compute(desk.writing, await close(desk.writing, desk.branch_id, facts))
+    back = {(str(table), row_id) for (table, row_id), _, after in reversal.changed() if after}
+    assert back == {
+        ("entities", odo["id"]),
+        ("character_relationships", tie["id"]),
+        *(("translations", each) for each in before["translations"]),
+    }
