@@ -4,7 +4,7 @@ field of every type, every root field, every mutation and subscription, aimed at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from typing import Any
 
 from graphql import (
@@ -54,6 +54,7 @@ def fields_of(name: str) -> dict[str, GraphQLField]:
     return dict(declared.fields)
 
 
+@functools.cache
 def everything_in(declared: GraphQLNamedType, depth: int = DEPTH) -> str:
     """A selection of all that a value of a type shows without required arguments; "" for a leaf."""
     if is_leaf_type(declared):
@@ -120,16 +121,14 @@ def call(name: str, field: GraphQLField, id: str) -> tuple[str, str, Json]:
     return text, declared, {f"{k}_": sample(each.type, id) for k, each in given.items()}
 
 
-def reads_of_nodes(name: str, id: str) -> Iterator[tuple[str, str, Json]]:
-    """For each field of a type the request that reads it of the node `$of`."""
-    for each, field in fields_of(name).items():
-        text, declared, values = call(each, field, id)
-        query = f"query($of: ID!{', ' + declared if declared else ''}) "
-        yield each, f"{query}{{ node(id: $of) {{ ... on {name} {{ {text} }} }} }}", values
+def read_of_node(kind: str, name: str, id: str) -> tuple[str, Json]:
+    """The request that reads a field of the node `$of`, which is of a type."""
+    text, declared, values = call(name, fields_of(kind)[name], id)
+    query = f"query($of: ID!{', ' + declared if declared else ''}) "
+    return f"{query}{{ node(id: $of) {{ ... on {kind} {{ {text} }} }} }}", values
 
 
-def root_calls(kind: str, id: str) -> Iterator[tuple[str, str, Json]]:
-    """For each root field of Query, Mutation or Subscription a request aimed at `id`."""
-    for each, field in fields_of(kind).items():
-        text, declared, values = call(each, field, id)
-        yield each, f"{kind.lower()}{f'({declared})' if declared else ''} {{ {text} }}", values
+def root_call(kind: str, name: str, id: str) -> tuple[str, Json]:
+    """The request for a root field of Query, Mutation or Subscription, aimed at `id`."""
+    text, declared, values = call(name, fields_of(kind)[name], id)
+    return f"{kind.lower()}{f'({declared})' if declared else ''} {{ {text} }}", values

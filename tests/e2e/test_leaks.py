@@ -17,7 +17,7 @@ from tests.architecture.declared import definition_of, table_classes, table_of_k
 from tests.architecture.world import World as Rows
 from tests.architecture.world import make_one_of_each
 from tests.conftest import ServerProcess
-from tests.e2e.asking_everything import fields_of, node_types, reads_of_nodes, root_calls, takes_ids
+from tests.e2e.asking_everything import fields_of, node_types, read_of_node, root_call, takes_ids
 from tests.e2e.callers import Caller, Json
 from tests.e2e.ledgers import Ledger
 from tests.e2e.test_people import make_user
@@ -109,7 +109,8 @@ def leaked(people: People, body: Any) -> set[str]:
 async def test_every_field_is_its_owners_alone(people: People, kind: str) -> None:
     own, foreign = people.ids[kind][0], people.strangers[kind][0]
     told = set()
-    for field, query, values in reads_of_nodes(kind, own):
+    for field in fields_of(kind):
+        query, values = read_of_node(kind, field, own)
         mine = await people.owner.post(query, {"of": own, **values})
         assert mine.status in (200, 294), (field, mine.body)
         told |= leaked(people, mine.body)
@@ -117,9 +118,7 @@ async def test_every_field_is_its_owners_alone(people: People, kind: str) -> Non
         assert theirs.body == {"data": {"node": None}}, field
         # From something of one's own to something of another's.
         for name, ids in people.ids.items():
-            _, query, values = next(
-                each for each in reads_of_nodes(kind, ids[0]) if each[0] == field
-            )
+            query, values = read_of_node(kind, field, ids[0])
             across = await people.stranger.post(query, {"of": foreign, **values})
             assert leaked(people, across.body) == set(), (field, name)
             if not values:
@@ -173,5 +172,5 @@ async def test_every_stream_is_its_owners_alone(people: People, name: str) -> No
 
 
 def _call(kind: str, name: str, id: str) -> tuple[str, Json]:
-    _, query, values = next(each for each in root_calls(kind, id) if each[0] == name)
+    query, values = root_call(kind, name, id)
     return query, json.loads(json.dumps(values))
