@@ -11,7 +11,8 @@ from tests.architecture.world import World, build_world
 from tests.conftest import Cluster
 
 
-@pytest.fixture(scope="package")
+# Of the session, not of the package: a worker may come back to these tests after others.
+@pytest.fixture(scope="session")
 async def world(cluster: Cluster) -> AsyncIterator[World]:
     dsn = await cluster.new_database()
     database = await open_database(dsn, pool_size=4, statement_timeout=30)
