@@ -278,6 +278,8 @@ class World:
         entry = entries[-1] if self.draw.random() < 0.6 else self.draw.choice(entries[-3:])
         turn = [each.row_id for each in await head_turn(self.writing, self.branch_id)]
         changes = {"content": f"Said otherwise {self.draw.random()}."}
+        if entry["content"] == changes["content"]:
+            return
         async with self.act(DeltaSource.USER_EDIT) as hand:
             if entry["id"] not in turn:
                 await hand.update(StoryEntry, entry, changes=changes, anchor=entry["id"])
