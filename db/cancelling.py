@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import asyncpg
@@ -12,7 +13,7 @@ from asyncpg import connect_utils as _connect_utils
 _PATIENCE = 0.2
 
 
-# What is used of it here is its own affair; the version is pinned.
+# What is used of it here is its own affair; requirements.lock holds the version.
 _Connection: Any = asyncpg.Connection
 connect_utils: Any = _connect_utils
 
@@ -45,10 +46,12 @@ class Connection(_Connection):  # type: ignore[misc]
             done, _ = await asyncio.wait([cancel_waiter], timeout=_PATIENCE)
             if done:
                 return
-            await connect_utils._cancel(
-                loop=self._loop,
-                addr=self._addr,
-                params=self._params,
-                backend_pid=self._protocol.backend_pid,
-                backend_secret=self._protocol.backend_secret,
-            )
+            # A request that does not get through is as good as lost.
+            with contextlib.suppress(OSError):
+                await connect_utils._cancel(
+                    loop=self._loop,
+                    addr=self._addr,
+                    params=self._params,
+                    backend_pid=self._protocol.backend_pid,
+                    backend_secret=self._protocol.backend_secret,
+                )

@@ -25,7 +25,6 @@ from services.shapes import overlay, same
 RowKey = tuple[LoggedTable, str]
 MAX_POSITION = 2**63 - 1
 TIES = LoggedTable.CHARACTER_RELATIONSHIPS
-_TABLES = {str(each): each for each in LoggedTable}
 
 
 @dataclass(slots=True)
@@ -97,7 +96,7 @@ class Reverser:
     def run(self) -> Reversal:
         """Everything, newest first."""
         for delta in self.closed.newest_first:
-            key = (_TABLES[delta.target_table], delta.target_id)
+            key = (LoggedTable(delta.target_table), delta.target_id)
             if delta.op == DeltaOp.CREATE:
                 self._undo_create(delta, key)
             elif delta.op == DeltaOp.UPDATE:
