@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -24,7 +25,7 @@ from sqlalchemy import (
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field, SQLModel
 
 
@@ -78,6 +79,24 @@ def branch_column() -> Any:
 def row_id_column() -> Any:
     """A row's own id: the second half of its key, the same in every branch that was forked."""
     return Field(sa_column=Column("id", String, primary_key=True))
+
+
+def key_column(*, is_number: bool = False) -> Any:
+    """A part of a primary key that is no id."""
+    type_ = Integer() if is_number else String()
+    return Field(sa_column=Column(type_, primary_key=True, autoincrement=False))
+
+
+def words_column() -> Any:
+    """A list of words that PostgreSQL can index."""
+    return Field(sa_column=Column(ARRAY(Text), nullable=False))
+
+
+def vector_column() -> Any:
+    """A vector of any dimension. Migrations make it a list of numbers where PostgreSQL does not
+    have pgvector.
+    """
+    return Field(sa_column=Column(Vector, nullable=False))
 
 
 def number_column() -> Any:

@@ -133,8 +133,6 @@ _UUID_TABLES = {
     "scen": "vault_scenarios",
     "tmpl": "vault_character_templates",
     "asset": "assets",
-    "vec": "vectors",
-    "probe": "probe_captures",
 }
 
 _BRANCH_TABLES = {
@@ -154,6 +152,7 @@ _BRANCH_TABLES = {
     "haw": "happening_awareness",
     "tr": "translations",
     "evec": "embeddings",
+    "probe": "probe_captures",
     "ast": "entry_assets",
 }
 

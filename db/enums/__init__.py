@@ -47,6 +47,7 @@ from db.enums.lives import (
     Visibility,
     VoiceSource,
 )
+from db.enums.retrieval import CaptureMode, EdgeKind, SearchKind, SearchMode
 from db.enums.stories import (
     AssetKind,
     BranchEventKind,
@@ -74,6 +75,7 @@ __all__ = [
     "AuditOutcome",
     "BranchEventKind",
     "BranchTable",
+    "CaptureMode",
     "CharacterStatus",
     "CitationTarget",
     "CollisionReason",
@@ -84,6 +86,7 @@ __all__ = [
     "DeltaOp",
     "DeltaSource",
     "DifferenceKind",
+    "EdgeKind",
     "EmbeddingBackend",
     "EmbryoStatus",
     "EntityKind",
@@ -118,6 +121,8 @@ __all__ = [
     "RunEventType",
     "RunKind",
     "RunStatus",
+    "SearchKind",
+    "SearchMode",
     "SelectiveLogic",
     "StoryMode",
     "StoryStatus",

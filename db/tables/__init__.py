@@ -48,6 +48,7 @@ from db.tables.mirrors import (
 )
 from db.tables.petitions import Brief, Petition
 from db.tables.plot import Happening, HappeningAwareness, HappeningInvolvement, Lore, Thread
+from db.tables.retrieval import ProbeCapture, SearchText, Vector
 from db.tables.runs import ContextPart, Run, RunContext, RunError, RunEvent, RunEventText
 from db.tables.stories import (
     Branch,
@@ -121,6 +122,7 @@ __all__ = [
     "ModelProfile",
     "ModelRef",
     "Petition",
+    "ProbeCapture",
     "ProviderInstance",
     "RedoStep",
     "RehearsalTurn",
@@ -133,6 +135,7 @@ __all__ = [
     "RunEvent",
     "RunEventText",
     "RuntimeSeat",
+    "SearchText",
     "Setting",
     "Stackable",
     "Story",
@@ -147,6 +150,7 @@ __all__ = [
     "TreeNode",
     "TreeTransplant",
     "User",
+    "Vector",
     "Visual",
     "VoiceProfile",
     "metadata",

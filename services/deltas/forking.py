@@ -29,7 +29,7 @@ from services.text import MAX_LINE, checked_text
 # which a test finds. Logged tables are copied, then taken back to the entry.
 COPIED = (*(str(each) for each in LOGGED), "embeddings")
 SEPARATELY = ("deltas",)
-NOT_COPIED = ("redo_steps", "branch_events")
+NOT_COPIED = ("redo_steps", "branch_events", "probe_captures")
 
 
 @dataclass(frozen=True, slots=True)

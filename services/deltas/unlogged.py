@@ -19,7 +19,7 @@ from services.deltas.rows import put_images, take_rows
 from services.hub import announce
 
 # Every other table whose rows belong to a branch, children first.
-OTHERS = ("embeddings", "redo_steps", "branch_events", "deltas")
+OTHERS = ("embeddings", "probe_captures", "redo_steps", "branch_events", "deltas")
 
 
 async def plant_rows(
