@@ -2,7 +2,7 @@
 
 Only what was measured in the same round is compared, so a neighbour on the machine disturbs both.
 W1 and W2 are here, W6 is in `fan_out`, W9 in `first_token`; of stories, W7 and B6 are in `forking`,
-W8 and B7 in `reversing`, B10 in `past_moments`, B2 in `leaks`.
+W8 and B7 in `reversing`, B10 in `past_moments`, B2 in `leaks`; B9 is in `communities`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from typing import Any
 import asyncpg
 import orjson
 
-from bench import fan_out, first_token, forking, generator, leaks, past_moments, reversing
+from bench import (
+    communities,
+    fan_out,
+    first_token,
+    forking,
+    generator,
+    leaks,
+    past_moments,
+    reversing,
+)
 from bench.figures import ratios, spread
 from bench.load import CONNECTIONS, Load, generator_name, load
 from bench.servers import CONTENDERS, MIRRORGRAPH, Served, peer_packages, serving
@@ -48,6 +57,7 @@ _ON_EMPTY: dict[str, Callable[[str, int, Say], Awaitable[Any]]] = {
     "B2": leaks.measure,
     "B6": forking.measure_grid,
     "B7": reversing.measure_turns,
+    "B9": communities.measure,
     "B10": past_moments.measure,
 }
 # All that can be measured, by name.

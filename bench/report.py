@@ -187,6 +187,20 @@ def _leaks(figures: Json) -> list[str]:
     ]
 
 
+def _communities(figures: Json) -> list[str]:
+    """B9."""
+    return [
+        f"B9, communities; the same in {figures['orders']} orders of the rows",
+        *(
+            f"{'':4} {name:18} {each['nodes']:6,} nodes, {each['edges']:6,} edges:"
+            f" {each['seconds']['median']:6.2f} s, {each['iterations']:3} iterations,"
+            f" {each['communities']:5,} communities, modularity {each['modularity']:.3f}"
+            + (f", index {each['adjusted_rand_index']:.3f}" if each["adjusted_rand_index"] else "")
+            for name, each in figures["graphs"].items()
+        ),
+    ]
+
+
 # All but W1 and W2, in the order in which they are shown.
 _SHOWN: dict[str, Callable[[Json], list[str]]] = {
     "W6": _fan_out,
@@ -196,6 +210,7 @@ _SHOWN: dict[str, Callable[[Json], list[str]]] = {
     "B2": _leaks,
     "B6": _forks,
     "B7": _ways_back,
+    "B9": _communities,
     "B10": _past,
 }
 

@@ -87,6 +87,12 @@ def key_column(*, is_number: bool = False) -> Any:
     return Field(sa_column=Column(type_, primary_key=True, autoincrement=False))
 
 
+def owner_column(target: str) -> Any:
+    """A part of a primary key that is the id of a row of `table.column`; rows go with it."""
+    key = ForeignKey(target, ondelete="CASCADE")
+    return Field(sa_column=Column(String, key, primary_key=True))
+
+
 def words_column() -> Any:
     """A list of words that PostgreSQL can index."""
     return Field(sa_column=Column(ARRAY(Text), nullable=False))

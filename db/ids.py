@@ -93,6 +93,7 @@ _ULID_TABLES = {
     "world": "persistent_worlds",
     "went": "world_entities",
     "wrel": "world_relations",
+    "wmrg": "world_merges",
     "cast": "castings",
     # lorebooks
     "lbk": "lorebooks",

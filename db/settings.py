@@ -103,6 +103,9 @@ class Settings(BaseSettings):
     assets_key: SecretStr | None = None
     assets_max_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
     assets_retention_days: float = Field(default=7.0, gt=0, le=3650)
+    # Without a word the server's own model where the machine can run it.
+    embedder: Literal["local", "none"] | None = None
+    embedder_threads: int = Field(default=1, ge=1, le=64)
     demo_content: bool = True
     web_dir: Path = PROJECT_ROOT / "explorer" / "dist"
     log_format: Literal["console", "json"] = "console"

@@ -85,7 +85,7 @@ async def pages(
     condition; `keep` says the same of one row, for rows of the past. Raises Invalid (INVALID_TEXT).
     """
     refuse_unstorable(values, ())
-    moments = [await _moment(context, parent, as_of) for parent in parents]
+    moments = [await moment_of(context, parent, as_of) for parent in parents]
     # Before a connection is borrowed: two at once for one operation could block all others.
     past_rows = [
         {} if moment is None else await rows_at(context, moment, listing.table)
@@ -122,7 +122,7 @@ async def lists(
     return [page.nodes for page in found]
 
 
-async def _moment(context: Context, parent: Any, as_of: Any) -> Moment | None:
+async def moment_of(context: Context, parent: Any, as_of: Any) -> Moment | None:
     """The moment of a parent: its own, or that which was asked for on a branch."""
     own: Moment | None = getattr(parent, "moment", None)
     if own is not None or as_of is None:
@@ -164,14 +164,14 @@ class ResolvedAt:
     log_position: int
 
 
+def shown_moment(moment: Moment | None) -> ResolvedAt | None:
+    """A moment as clients see it; None for the present."""
+    if moment is None:
+        return None
+    entry_id = moment.entry_id and f"{moment.branch_id}:{moment.entry_id}"
+    return ResolvedAt(entry_id, moment.log_position)
+
+
 async def moments_of_pages(context: Context, pages: Sequence[Page[Any]]) -> list[ResolvedAt | None]:
     """Of which moment each page is; None for the present."""
-    return [
-        page.resolved_at
-        and ResolvedAt(
-            page.resolved_at.entry_id
-            and f"{page.resolved_at.branch_id}:{page.resolved_at.entry_id}",
-            page.resolved_at.log_position,
-        )
-        for page in pages
-    ]
+    return [shown_moment(page.resolved_at) for page in pages]

@@ -17,6 +17,8 @@ from resolvers.batching import Batcher
 from services import accounts
 from services.access import Viewer, rows_by_ids
 from services.assets import FileStore
+from services.embedding import Embedders
+from services.graphs import Analyst
 from services.hub import Hub
 from services.rehearsing import Rehearsals
 from services.runs import RunWorker
@@ -39,6 +41,8 @@ class Engine:
     worker: RunWorker
     rehearsals: Rehearsals
     files: FileStore
+    embedders: Embedders = field(default_factory=Embedders)
+    analyst: Analyst = field(default_factory=Analyst)
 
 
 class AlreadyDone(Exception):

@@ -326,7 +326,12 @@ async def create_tree(context: Context, input: Any) -> dict[str, Any]:
     """Begin a tree."""
     async with context.writing() as change:
         tree = await service.create_tree(
-            change.writing, context.viewer, input.character_id, input.topic, input.realm
+            change.writing,
+            context.viewer,
+            input.character_id,
+            input.topic,
+            input.realm,
+            input.world_id,
         )
         return change.answer(tree=tree)
 

@@ -20,6 +20,7 @@ from resolvers import branch_rows
 from resolvers.context import Context
 from resolvers.inputs import given
 from services import plot as service
+from services.perspectives import knowledge_of
 
 
 async def lore_of_branches(
@@ -28,17 +29,20 @@ async def lore_of_branches(
     *,
     filter: Any = None,
     as_of: Any = None,
+    perspective: str | None = None,
     page: PageRequest = FIRST_PAGE,
 ) -> list[Page[Lore]]:
-    """The lore of each branch."""
+    """The lore of each branch, or what a character knows of it."""
     wanted = _wanted(filter, "category")
+    known = await _known(context, branches, perspective, as_of, Lore)
     return await branch_rows.pages(
         context,
         service.LORE_OF_BRANCHES,
         branches,
         page,
         as_of=as_of,
-        keep=lambda row: _is_of_category(row, wanted),
+        keep=lambda row: _is_of_category(row, wanted) and (known is None or row.id in known),
+        known=None if known is None else sorted(known),
         **wanted,
     )
 
@@ -73,10 +77,12 @@ async def happenings_of_branches(
     *,
     filter: Any = None,
     as_of: Any = None,
+    perspective: str | None = None,
     page: PageRequest = FIRST_PAGE,
 ) -> list[Page[Happening]]:
-    """The happenings of each branch."""
+    """The happenings of each branch, or those of which a character knows."""
     wanted = _wanted(filter, "category", "common_knowledge")
+    known = await _known(context, branches, perspective, as_of, Happening)
     is_common = wanted["common_knowledge"]
     return await branch_rows.pages(
         context,
@@ -84,9 +90,34 @@ async def happenings_of_branches(
         branches,
         page,
         as_of=as_of,
-        keep=lambda row: _is_of_category(row, wanted) and is_common in (None, row.common_knowledge),
+        keep=lambda row: (
+            _is_of_category(row, wanted)
+            and is_common in (None, row.common_knowledge)
+            and (known is None or row.id in known)
+        ),
+        known=None if known is None else sorted(known),
         **wanted,
     )
+
+
+async def _known(
+    context: Context,
+    branches: Sequence[Branch],
+    perspective: str | None,
+    as_of: Any,
+    table: type[Lore | Happening],
+) -> set[str] | None:
+    """The names outside of the rows that a character of each branch knows; None for all."""
+    if perspective is None:
+        return None
+    moments = [await branch_rows.moment_of(context, each, as_of) for each in branches]
+    known = set()
+    async with context.reading() as reading:
+        for branch, moment in zip(branches, moments, strict=True):
+            found = await knowledge_of(reading, context.viewer, branch.id, perspective, moment)
+            row_ids = found.lore if table is Lore else found.happenings
+            known |= {f"{branch.id}:{each}" for each in row_ids}
+    return known
 
 
 def _wanted(filter: Any, *names: str) -> dict[str, Any]:

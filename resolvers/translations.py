@@ -55,9 +55,11 @@ async def _texts_of_rows(
 
 
 async def targets_of_translations(
-    context: Context, translations: Sequence[Translation]
+    context: Context, translations: Sequence[Translation | service.UntranslatedText]
 ) -> list[Any]:
-    """What each translation says in another language: one statement for each kind of row."""
+    """What each translation, or each text that is to be translated, belongs to: one statement for
+    each kind of row.
+    """
     targets: list[Any] = [None for _ in translations]
     for kind in TranslationTarget:
         places = [at for at, each in enumerate(translations) if each.target_kind == kind]
@@ -91,6 +93,31 @@ async def translations_of_branches(
     )
 
 
+async def untranslated_of_branches(
+    context: Context,
+    branches: Sequence[Branch],
+    *,
+    language: str,
+    kinds: list[TranslationTarget] | None = None,
+    page: PageRequest = FIRST_PAGE,
+) -> list[Page[Any]]:
+    """The texts of each branch that are not said in a language."""
+    async with context.reading() as reading:
+        return await service.untranslated_of_branches(
+            reading, context.viewer, [each.id for each in branches], page, language, kinds
+        )
+
+
+async def coverages_of_branches(
+    context: Context, branches: Sequence[Branch], *, language: str
+) -> list[list[service.Coverage]]:
+    """How much of each branch is said in a language."""
+    async with context.reading() as reading:
+        return await service.coverage_of_branches(
+            reading, context.viewer, [each.id for each in branches], language
+        )
+
+
 async def set_translation(context: Context, input: Any) -> dict[str, Any]:
     """Say a field in a language."""
     async with context.writing() as change:
@@ -104,6 +131,20 @@ async def set_translation(context: Context, input: Any) -> dict[str, Any]:
             expected_head=input.expected_head,
         )
         return change.answer(translation=translation, branch=branch)
+
+
+async def import_translations(context: Context, input: Any) -> dict[str, Any]:
+    """Say many texts in a language."""
+    async with context.writing() as change:
+        done = await service.import_translations(
+            change.writing,
+            context.viewer,
+            input.branch_id,
+            input.language,
+            [service.Wording(each.target_id, each.field, each.text) for each in input.translations],
+            input.expected_head,
+        )
+        return change.answer(created=done.created, updated=done.updated, branch=done.branch)
 
 
 async def delete_translation(context: Context, input: Any) -> dict[str, Any]:

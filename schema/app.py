@@ -52,6 +52,7 @@ from services import accounts, demo
 from services.access import Viewer
 from services.assets import Bucket, FileStore, Sweeper, open_store
 from services.characters import issue_missing_records
+from services.embedding import Embedders, VectorSweeper
 from services.endings import archive_deceased
 from services.exports import forget_old_exports
 from services.housekeeping import Chore, Housekeeper
@@ -132,7 +133,9 @@ class Server:
         await worker.start(is_only_server=settings.database_url is None)
         rehearsals = Rehearsals(database, provider, most=settings.concurrent_runs, budget=budget)
         files = await _open_files(settings, database)
-        self._engine = Engine(settings, database, hub, worker, rehearsals, files)
+        embedders = Embedders(settings.embedder, settings.embedder_threads)
+        self._closing.callback(embedders.close)
+        self._engine = Engine(settings, database, hub, worker, rehearsals, files, embedders)
         housekeeper = Housekeeper(
             database, _chores(settings, files), seconds=settings.housekeeping_seconds
         )
@@ -214,6 +217,7 @@ def _chores(settings: Settings, files: FileStore) -> dict[str, Chore]:
         "archive the deceased": archive_deceased,
         "delete files that nothing shows": sweeper.sweep_given_up,
         "delete bytes without a row": sweeper.sweep_orphans,
+        "delete vectors that nothing has": VectorSweeper().sweep,
         "forget old exports": forget_old_exports,
         "forget old texts of runs": lambda writing: forget_old_texts(writing, days),
         "issue missing identity records": issue_missing_records,

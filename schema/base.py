@@ -126,9 +126,10 @@ def relation(
 
 
 def _argument(parameter: inspect.Parameter, annotation: Any, description: str) -> inspect.Parameter:
-    """The GraphQL argument of a parameter."""
+    """The GraphQL argument of a parameter; `from_` stands for a word of Python's."""
+    name = parameter.name[:-1] if parameter.name.endswith("_") else None
     return parameter.replace(
-        annotation=Annotated[annotation, strawberry.argument(description=description)],
+        annotation=Annotated[annotation, strawberry.argument(description=description, name=name)],
         # An argument that was not given is left out, so that the function's own default holds and
         # the SDL shows no "= null".
         default=strawberry.UNSET if parameter.default is None else parameter.default,
@@ -318,15 +319,8 @@ def mutation(
         except AlreadyDone as done:
             values = await earlier_payload(info.context, done.answer)
         except DomainError as error:
-            path = [str(step) for step in error.path]
-            refusal = UserError(
-                code=error.code,
-                message=error.message,
-                path=path,
-                hj_code=error.details.get("hjCode"),
-                head=error.details.get("head"),
-            )
-            return payload(**dict.fromkeys(names), errors=[refusal])
+            refusals = [_said(each) for each in (error, *error.others)]
+            return payload(**dict.fromkeys(names), errors=refusals)
         return payload(**{name: values.get(name) for name in names}, errors=[])
 
     described_argument = strawberry.argument(description="Everything that the change needs.")
@@ -336,6 +330,16 @@ def mutation(
         "return": payload,
     }
     return strawberry.mutation(resolver=change, description=description)
+
+
+def _said(error: DomainError) -> UserError:
+    return UserError(
+        code=error.code,
+        message=error.message,
+        path=[str(step) for step in error.path],
+        hj_code=error.details.get("hjCode"),
+        head=error.details.get("head"),
+    )
 
 
 def _refuse_unstorable_input(input: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import strawberry
 
-from db.enums import InjectionMode
+from db.enums import InjectionMode, SearchKind
 from resolvers import branch_rows as resolve
 from resolvers import deltas as resolve_deltas
 from resolvers.batching import BatchFunction
@@ -29,6 +29,16 @@ enum(
     ALWAYS="In every prompt.",
     AUTO="Where it is found to matter.",
     DISABLED="In none, unless somebody asks for it.",
+)
+# Of what is found and retrieved.
+enum(
+    SearchKind,
+    ENTITY="Characters, locations, items, factions.",
+    LORE="What is so in the world.",
+    HAPPENING="What has happened.",
+    THREAD="Strands of the plot.",
+    CHAPTER="Closed chapters.",
+    ENTRY="Entries of the story.",
 )
 EXPECTED_HEAD = "The head of the branch that was seen; any other is refused with CONFLICT."
 

@@ -28,11 +28,13 @@ from schema.characters import (
 )
 from schema.comparing import ComparingMutation, ComparingQuery
 from schema.deltas import BranchSubscription
+from schema.embedding import EmbeddingMutation
 from schema.entities import ENTITY_TYPES, EntityMutation
 from schema.lorebooks import LorebookMutation, LorebookQuery
 from schema.mirrors import Canonization, MirrorMutation, MirrorQuery, MirrorSubscription
 from schema.petitions import PetitionMutation, PetitionQuery, PetitionSubscription
 from schema.plot import HappeningMutation, LoreMutation, ThreadMutation
+from schema.retrieval import ProbeQuery, RetrievalMutation
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
 from schema.stories import StoryMutation, StoryQuery
 from schema.stories.chapters import ChapterMutation
@@ -42,6 +44,7 @@ from schema.stories.ways_back import WaysBackMutation
 from schema.transfers import TransferMutation, TransferQuery
 from schema.translations import TranslationMutation
 from schema.wire.uploads import UPLOAD_SCALAR, Upload
+from schema.worlds import WorldMutation, WorldQuery
 
 
 @strawberry.type
@@ -79,6 +82,8 @@ class Query(
     TransferQuery,
     IdentityQuery,
     PetitionQuery,
+    WorldQuery,
+    ProbeQuery,
     StoryQuery,
 ):
     """The root of queries."""
@@ -86,6 +91,7 @@ class Query(
 
 @strawberry.type(description="Everything that can be changed.")
 class Mutation(
+    EmbeddingMutation,
     EntityMutation,
     AppSettingsMutation,
     AssetMutation,
@@ -111,7 +117,9 @@ class Mutation(
     LoreMutation,
     ThreadMutation,
     HappeningMutation,
+    WorldMutation,
     TranslationMutation,
+    RetrievalMutation,
 ):
     """The root of mutations."""
 

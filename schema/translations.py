@@ -72,6 +72,27 @@ class Translation(BranchNode):
     field: str = field("Which text of the row: retired_reason, visual.hair, traits.0.")
 
 
+@described
+class UntranslatedText:
+    """A text of a row that is not said in a language yet."""
+
+    target_kind: TranslationTarget = field("What kind of row it belongs to.")
+    target: Translatable | None = relation(resolve.targets_of_translations, "The row.")
+    text: str = field("The text as it was written.")
+    # Last: below it the word `field` means this one.
+    field: str = field("Which text of the row: retired_reason, visual.hair, traits.0.")
+
+
+@described
+class TranslationCoverage:
+    """How many texts of the rows of one kind are said in a language."""
+
+    kind: TranslationTarget = field("The kind of the rows.")
+    total: int = field("How many texts they have.")
+    translated: int = field("How many of these are said in the language.")
+    missing: int = field("How many are not.")
+
+
 @described_input
 class TranslationSetInput:
     """A text of a row, said in another language."""
@@ -89,6 +110,35 @@ class TranslationSetPayload(Payload):
     """The translation."""
 
     translation: Translation | None = field("The translation.")
+    branch: LazyBranch | None = field("The branch, with its new head.")
+
+
+@described_input
+class TranslationImportItem:
+    """One text of a row, said in another language."""
+
+    target_id: strawberry.ID = field("The row, of whichever kind; its own id will do.")
+    text: str = field("What the text is in this language; it takes the place of an earlier one.")
+    # Last: below it the word `field` means this one.
+    field: str = field(FIELD)
+
+
+@described_input
+class TranslationImportInput:
+    """Many texts of a branch, said in another language."""
+
+    branch_id: strawberry.ID = field("The branch.")
+    language: str = field("The code of the language: two small letters, as ISO 639-1 has them.")
+    translations: list[TranslationImportItem] = field("The texts: 1,000 at most.")
+    expected_head: int | None = field(EXPECTED_HEAD, default=None)
+
+
+@described
+class TranslationImportPayload(Payload):
+    """What the import did. Of errors, 50 are told at most."""
+
+    created: int | None = field("How many texts had not been said in this language.")
+    updated: int | None = field("How many had been said otherwise.")
     branch: LazyBranch | None = field("The branch, with its new head.")
 
 
@@ -117,6 +167,12 @@ class TranslationMutation:
         input=TranslationSetInput,
         payload=TranslationSetPayload,
         description="Say a text of a row in another language.",
+    )
+    translation_import: TranslationImportPayload = mutation(
+        resolve.import_translations,
+        input=TranslationImportInput,
+        payload=TranslationImportPayload,
+        description="Say many texts of a branch in another language: one action, all or nothing.",
     )
     translation_delete: TranslationDeletePayload = mutation(
         resolve.delete_translation,

@@ -36,6 +36,7 @@ from db.tables import (
     BranchRow,
     Calendar,
     Canonization,
+    Casting,
     Chapter,
     Character,
     CharacterRelationship,
@@ -75,6 +76,10 @@ from db.tables import (
     TreeTransplant,
     User,
     VoiceProfile,
+    World,
+    WorldEntity,
+    WorldMerge,
+    WorldRelation,
 )
 from services.errors import Conflict, Forbidden, NotFound
 
@@ -157,6 +162,11 @@ def _of_story(story_id: Any) -> ColumnElement[bool]:
     return exists(select(1).where(col(Story.id) == story_id, owned))
 
 
+def _of_world(world_id: Any) -> ColumnElement[bool]:
+    owned = col(World.owner_user_id) == _viewer()
+    return exists(select(1).where(col(World.id) == world_id, owned))
+
+
 # A private thing belongs to the user who governs its character; roles do not open it
 # (spec soul-mirror, section 7: administrators do not see private originals).
 _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
@@ -207,6 +217,11 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     TreeTransplant: lambda: _of_tree(col(TreeTransplant.new_tree_id)),
     Citation: lambda: _of_node(col(Citation.node_id)),
     Canonization: lambda: _of_tree(col(Canonization.tree_id)),
+    World: lambda: col(World.owner_user_id) == _viewer(),
+    WorldEntity: lambda: _of_world(col(WorldEntity.world_id)),
+    WorldRelation: lambda: _of_world(col(WorldRelation.world_id)),
+    WorldMerge: lambda: _of_world(col(WorldMerge.world_id)),
+    Casting: lambda: _of_story(col(Casting.story_id)),
     Run: lambda: _of_character(col(Run.character_id)),
     RunEvent: lambda: (
         _of_run(col(RunEvent.run_id)) & (col(RunEvent.visibility) != Visibility.INTERNAL.value)

@@ -20,6 +20,7 @@ from db.enums import CharacterStatus, CitationTarget, TreeEventType
 from db.reading import Writing, any_of, param, statement
 from db.tables import (
     AuditEvent,
+    Casting,
     Character,
     Citation,
     EmbryoDraft,
@@ -233,6 +234,12 @@ def _erase_lorebooks() -> Any:
 
 
 @_step
+def _erase_castings() -> Any:
+    # Whom it played; what it played stays.
+    return delete(Casting).where(col(Casting.character_id) == param("character_id"))
+
+
+@_step
 def _erase_petitions() -> Any:
     return (
         update(Petition)
@@ -317,6 +324,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("authority.forms", _erase_forms),
     ("authority.voice_profiles", _erase_voices),
     ("authority.lorebooks", _erase_lorebooks),
+    ("authority.castings", _erase_castings),
     ("authority.confirmations", _erase_petitions),
     ("authority.characters", _erase_who_it_was),
     ("authority.embryo_drafts", _erase_draft),

@@ -21,6 +21,8 @@ class DomainError(Exception):
     default_code = "INVALID"
     # Whether the same call may succeed later without any change.
     is_retryable = False
+    # What else is wrong with the same input, where all of it was looked through.
+    others: tuple[DomainError, ...] = ()
 
     def __init__(
         self,

@@ -1,14 +1,14 @@
 """A model provider for tests: a real HTTP server on loopback that answers from a script.
 
-It speaks OpenAI's chat completions and Anthropic's messages as streams, and records what it was
-asked and whether the client stayed; what the answers mean is left to the tests.
+It speaks OpenAI's chat completions and Anthropic's messages as streams, and OpenAI's embeddings; it
+records what it was asked and whether the client stayed; what the answers mean is left to the tests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -79,6 +79,8 @@ class ScriptedProvider:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[Received] = []
+        # Makes the vector of a text, for embeddings; by letters unless a test says otherwise.
+        self.embed: Callable[[str], list[float]] = letters
         self.url = ""
         self._arrival = asyncio.Condition()
         self._resumed = asyncio.Event()
@@ -124,6 +126,25 @@ class ScriptedProvider:
         received.completed.set()
         return response
 
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        script = self.script
+        body = await request.json()
+        received = Received("openai", {k.lower(): v for k, v in request.headers.items()}, body)
+        async with self._arrival:
+            self.requests.append(received)
+            self._arrival.notify_all()
+        if script.fault == "status":
+            return _error_response("openai", script)
+        if script.fault == "hang":
+            await self._resumed.wait()
+        data = [
+            {"object": "embedding", "index": index, "embedding": self.embed(text)}
+            for index, text in enumerate(body["input"])
+        ]
+        received.completed.set()
+        # In no order: clients go by the index.
+        return web.json_response({"object": "list", "data": data[::-1], "model": body["model"]})
+
     async def _play(self, request: web.Request, wire: Wire, script: Script) -> web.StreamResponse:
         if script.fault == "status":
             return _error_response(wire, script)
@@ -160,6 +181,7 @@ async def scripted_provider(script: Script | None = None) -> AsyncIterator[Scrip
     app = web.Application()
     app.router.add_post("/v1/chat/completions", chat_completions)
     app.router.add_post("/v1/messages", messages)
+    app.router.add_post("/v1/embeddings", server._embed)
     # Cancelling the handler is how a server learns at once that its client has gone.
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.0)
     await runner.setup()
@@ -173,6 +195,11 @@ async def scripted_provider(script: Script | None = None) -> AsyncIterator[Scrip
         server._is_stopping = True
         server.resume()
         await runner.cleanup()
+
+
+def letters(text: str) -> list[float]:
+    """A vector of 26 values: how often a text has each letter; not of length 1."""
+    return [0.01 + text.lower().count(chr(ord("a") + at)) for at in range(26)]
 
 
 def _error_response(wire: Wire, script: Script) -> web.Response:

@@ -68,6 +68,14 @@ from db.tables.transfers import (
     ImportJob,
 )
 from db.tables.translations import Embedding, Translation
+from db.tables.worlds import (
+    Casting,
+    World,
+    WorldAlias,
+    WorldEntity,
+    WorldMerge,
+    WorldRelation,
+)
 
 metadata = Table.metadata
 
@@ -85,6 +93,7 @@ __all__ = [
     "CalendarEras",
     "CalendarTier",
     "Canonization",
+    "Casting",
     "Chapter",
     "Character",
     "CharacterRelationship",
@@ -153,5 +162,10 @@ __all__ = [
     "Vector",
     "Visual",
     "VoiceProfile",
+    "World",
+    "WorldAlias",
+    "WorldEntity",
+    "WorldMerge",
+    "WorldRelation",
     "metadata",
 ]

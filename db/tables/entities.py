@@ -68,6 +68,13 @@ class StoryEntity(BranchRow, table=True):
         Index("ix_entities_parent_location", "branch_id", text("(state ->> 'parent_location_id')")),
         Index("ix_entities_at_location", "branch_id", text("(state ->> 'at_location_id')")),
         Index("ix_entities_faction", "branch_id", text("(state ->> 'faction_id')")),
+        # Who holds what.
+        Index(
+            "ix_entities_held",
+            text("((state -> 'equipped_items') || (state -> 'inventory'))"),
+            postgresql_using="gin",
+            postgresql_where=text("kind = 'character'"),
+        ),
     )
 
     branch_id: str = branch_column()

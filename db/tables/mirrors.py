@@ -44,6 +44,7 @@ class MirrorTree(Table, table=True):
         one_of("realm", Realm),
         one_of("status", TreeStatus),
         Index(None, "character_id", "created_at", "id"),
+        Index(None, "world_id"),
     )
 
     id: str = id_column()
@@ -51,6 +52,8 @@ class MirrorTree(Table, table=True):
     topic: str = text_column()
     # The realm that new nodes get.
     realm: Realm = enum_column()
+    # The world in which it is talked, where the realm is that of a world.
+    world_id: str | None = reference("persistent_worlds.id", nullable=True, on_delete="SET NULL")
     status: TreeStatus = enum_column()
     # Where the talk continues. May move again and again, and never touches canon.
     # No foreign key: nodes name their tree, and the two rows of a new tree could not be inserted.
@@ -178,6 +181,7 @@ class Canonization(Table, table=True):
         CheckConstraint("scope <> 'world' OR world_id IS NOT NULL", name="world_id"),
         Index(None, "tree_id", "confirmed_at", "id"),
         Index(None, "endpoint_node_id"),
+        Index(None, "world_id", "confirmed_at", "id"),
     )
 
     id: str = id_column()

@@ -78,6 +78,7 @@ class Story(Table, table=True):
         one_of("status", StoryStatus),
         Index(None, "owner_user_id", "is_favorite", "last_opened_at", "id"),
         Index(None, "cover_asset_id"),
+        Index(None, "world_id"),
     )
 
     id: str = id_column()
@@ -87,6 +88,8 @@ class Story(Table, table=True):
     description: str = text_column(default="")
     tags: list[str] = json_list_column("tags")
     cover_asset_id: str | None = reference("assets.id", nullable=True)
+    # The world that it is set in.
+    world_id: str | None = reference("persistent_worlds.id", nullable=True, on_delete="SET NULL")
     # As #rrggbb; null follows from the mode.
     accent_color: str | None = text_column(nullable=True)
     status: StoryStatus = enum_column()

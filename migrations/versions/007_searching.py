@@ -1,8 +1,9 @@
 """searching
 
 Purpose: the words and the vectors that texts are found by, kept once for each text; captures of
-what a retrieval saw.
-Lock: none on existing tables but the brief one on `branches` that a foreign key to it takes.
+what a retrieval saw; who holds an item, for walks over a world.
+Lock: writers of `entities` wait while its index is built, a second for each 100,000 characters.
+On other tables none but the brief one on `branches` that a foreign key to it takes.
 """
 
 from __future__ import annotations
@@ -70,10 +71,18 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("branch_id", "id", name=op.f("pk_probe_captures")),
     )
+    op.create_index(
+        "ix_entities_held",
+        "entities",
+        [sa.text("((state -> 'equipped_items') || (state -> 'inventory'))")],
+        postgresql_using="gin",
+        postgresql_where=sa.text("kind = 'character'"),
+    )
 
 
 def downgrade() -> None:
     """Go back."""
+    op.drop_index("ix_entities_held", table_name="entities")
     op.drop_table("probe_captures")
     op.drop_table("vectors")
     op.drop_table("search_texts")

@@ -169,6 +169,7 @@ async def update_story(context: Context, input: Any) -> dict[str, Any]:
         "tags",
         "accent_color",
         "cover_asset_id",
+        "world_id",
         "status",
         "is_favorite",
         "definition",

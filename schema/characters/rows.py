@@ -10,6 +10,7 @@ from strawberry.scalars import JSON
 
 from db.enums import CharacterStatus, EmbryoStatus, Origin
 from resolvers import characters as resolve
+from resolvers import worlds as resolve_worlds
 from schema.accounts import User
 from schema.base import (
     Connection,
@@ -53,8 +54,10 @@ if TYPE_CHECKING:
     from schema.lorebooks import Lorebook
     from schema.mirrors import MirrorTree
     from schema.transfers import ImportJob
+    from schema.worlds import Casting
 
 LazyMirrorTree = Annotated["MirrorTree", strawberry.lazy("schema.mirrors")]
+LazyCasting = Annotated["Casting", strawberry.lazy("schema.worlds")]
 LazyLorebook = Annotated["Lorebook", strawberry.lazy("schema.lorebooks")]
 LazyImportJob = Annotated["ImportJob", strawberry.lazy("schema.transfers")]
 
@@ -104,6 +107,9 @@ class Character(Node):
     )
     lorebooks: Connection[LazyLorebook] = relation(
         resolve.lorebooks_of_characters, "Its lorebooks, oldest first."
+    )
+    castings: Connection[LazyCasting] = relation(
+        resolve_worlds.castings_of_characters, "Whom it plays in stories, oldest first."
     )
     created_at: datetime = field("When it was activated.")
     died_at: datetime | None = field("When its death was confirmed; nothing changes it any more.")

@@ -11,6 +11,7 @@ from strawberry.scalars import JSON
 from db.enums import CollisionReason, EntityKind, EntityStatus, InjectionMode
 from resolvers import entities as resolve
 from resolvers import plot as resolve_plot
+from resolvers import worlds as resolve_worlds
 from schema.base import (
     Connection,
     Long,
@@ -22,12 +23,16 @@ from schema.base import (
     row_type,
     row_type_of_kind,
 )
+from schema.embedding import Embeddable
+from schema.graphs import ENTITY_NEIGHBOURS, Graph
 from schema.translations import Translatable
 
 if TYPE_CHECKING:
     from schema.plot import HappeningAwareness, HappeningInvolvement
+    from schema.worlds import Casting
 
 LazyInvolvement = Annotated["HappeningInvolvement", strawberry.lazy("schema.plot")]
+LazyCasting = Annotated["Casting", strawberry.lazy("schema.worlds")]
 LazyAwareness = Annotated["HappeningAwareness", strawberry.lazy("schema.plot")]
 
 enum(
@@ -63,7 +68,7 @@ class EntityFilter:
 
 
 @strawberry.interface(description="An actor of a story's world.")
-class StoryEntity(Translatable):
+class StoryEntity(Embeddable):
     """What all kinds of entities have."""
 
     kind: EntityKind = field("What it is.")
@@ -85,6 +90,11 @@ class StoryEntity(Translatable):
     name_collision_reason: CollisionReason | None = field("Why it was thought a duplicate.")
     involvements: Connection[LazyInvolvement] = relation(
         resolve_plot.involvements_of_entities, "What it took part in, in the order it was noted."
+    )
+    neighbours: Graph = ENTITY_NEIGHBOURS
+    castings: list[LazyCasting] = relation(
+        resolve_worlds.castings_of_entities,
+        "Who plays it, and what it was drawn from: one of each at most.",
     )
     embedding_stale: bool = field("Whether its name and description are still to be embedded.")
     created_at: datetime = field("When it was made.")

@@ -18,6 +18,7 @@ class TreeCreateInput:
     character_id: strawberry.ID = field("Whom to talk with.")
     topic: str = field("What it is about, 500 characters at most.")
     realm: Realm = field("The realm that its nodes get.", default=Realm.REALITY)
+    world_id: strawberry.ID | None = field("The world, where the realm is WORLD.", default=None)
 
 
 @described

@@ -10,6 +10,7 @@ from strawberry.scalars import JSON
 
 from db.enums import CitationTarget, NodeStatus, NodeType, Realm, TreeEventType, TreeStatus
 from resolvers import mirrors as resolve
+from resolvers import worlds as resolve_worlds
 from schema.accounts import User
 from schema.base import (
     Connection,
@@ -68,8 +69,10 @@ enum(
 
 if TYPE_CHECKING:
     from schema.runs import Run
+    from schema.worlds import World
 
 LazyRun = Annotated["Run", strawberry.lazy("schema.runs")]
+LazyWorld = Annotated["World", strawberry.lazy("schema.worlds")]
 LazyMirrorTree = Annotated["MirrorTree", strawberry.lazy("schema.mirrors")]
 LazyCanonization = Annotated["Canonization", strawberry.lazy("schema.mirrors")]
 LazyTreeNode = Annotated["TreeNode", strawberry.lazy("schema.mirrors")]
@@ -160,6 +163,9 @@ class Canonization(Node):
         "were erased, and nobody can tell any more.",
     )
     tree: LazyMirrorTree | None = relation(resolve.trees_of_nodes, "The tree.")
+    world: LazyWorld | None = relation(
+        resolve_worlds.worlds_of_rows, "The world in which it counts; null also where that is gone."
+    )
 
 
 @row_type
@@ -212,6 +218,9 @@ class MirrorTree(Node):
     topic: str = field("What it is about.")
     realm: Realm = field("The realm that new nodes get.")
     status: TreeStatus = field("Whether it can grow.")
+    world: LazyWorld | None = relation(
+        resolve_worlds.worlds_of_rows, "The world in which it is talked, where it is in one."
+    )
     created_at: datetime = field("When it was begun.")
     version: int = field("Counts its changes, from 1.")
     last_seq: int = field("Number of its last event: give it to treeEvents as after.")

@@ -11,7 +11,7 @@ from db.enums import InjectionMode, ThreadStatus
 from resolvers import plot as resolve
 from schema.base import described_input, enum, field, relation, row_type
 from schema.branch_rows import BranchNode
-from schema.translations import Translatable
+from schema.embedding import Embeddable
 
 if TYPE_CHECKING:
     from schema.entities import StoryCharacter, StoryEntity
@@ -58,7 +58,7 @@ class HappeningFilter:
 
 
 @row_type
-class Lore(Translatable):
+class Lore(Embeddable):
     """Something that is so in the world of a story."""
 
     title: str = field("What it is called.")
@@ -74,7 +74,7 @@ class Lore(Translatable):
 
 
 @row_type
-class Thread(Translatable):
+class Thread(Embeddable):
     """A strand of the plot: a quest, an arc, a pressure in the background."""
 
     title: str = field("What it is called.")
@@ -120,7 +120,7 @@ class HappeningAwareness(BranchNode):
 
 
 @row_type
-class Happening(Translatable):
+class Happening(Embeddable):
     """Something that occurred, goes on or is to come, and can be known."""
 
     title: str = field("What it is called.")

@@ -120,6 +120,7 @@ class StoryCreateInput:
     era_name: str | None = field(
         "What the time is called in which it begins, by a calendar that has eras.", default=None
     )
+    world_id: strawberry.ID | None = field("The world that it is set in.", default=None)
 
 
 @described
@@ -184,6 +185,7 @@ class StoryUpdateInput:
     tags: strawberry.Maybe[list[str]] = field(TAGS)
     accent_color: strawberry.Maybe[str | None] = field(ACCENT)
     cover_asset_id: strawberry.Maybe[strawberry.ID | None] = field("An image of yours, or none.")
+    world_id: strawberry.Maybe[strawberry.ID | None] = field("The world it is set in, or none.")
     status: strawberry.Maybe[StoryStatus] = field(
         "ACTIVE completes a draft; between ACTIVE and ARCHIVED it goes to and fro."
     )

@@ -19,7 +19,7 @@ from schema.base import (
     row_type,
 )
 from schema.branch_rows import EXPECTED_HEAD
-from schema.translations import Translatable
+from schema.embedding import Embeddable
 
 if TYPE_CHECKING:
     from schema.stories.entries import StoryEntry
@@ -35,7 +35,7 @@ KEYWORDS = "Words that bring it to mind, 50 at most."
 
 
 @row_type
-class Chapter(Translatable):
+class Chapter(Embeddable):
     """A closed range of entries. What comes behind the last chapter belongs to none yet."""
 
     sequence_number: int = field("1, 2, 3 within the branch.")

@@ -8,21 +8,36 @@ from typing import TYPE_CHECKING, Annotated
 import strawberry
 from strawberry.scalars import JSON
 
-from db.enums import Narration, StoryMode, StoryStatus
+from db.enums import Narration, SearchMode, StoryMode, StoryStatus
 from resolvers import app_settings as resolve_settings
 from resolvers import deltas as resolve_deltas
+from resolvers import embedding as resolve_embedding
 from resolvers import entities as resolve_entities
 from resolvers import plot as resolve_plot
+from resolvers import retrieval as resolve_retrieval
 from resolvers import stories as resolve
 from resolvers import translations as resolve_translations
+from resolvers import worlds as resolve_worlds
 from resolvers.stories import chapters as resolve_chapters
 from resolvers.stories import entries as resolve_entries
 from resolvers.stories import eras as resolve_eras
 from schema.base import Connection, Node, described, enum, field, relation, row_type
 from schema.branch_rows import BranchConnection, branch_list
 from schema.deltas import Delta, DeltaFilter
+from schema.embedding import StoryEmbedder
 from schema.entities import EntityFilter
+from schema.graphs import (
+    BRANCH_CENTRALITY,
+    BRANCH_COMMUNITIES,
+    BRANCH_GRAPH,
+    BRANCH_PATHS,
+    Graph,
+    GraphCentrality,
+    GraphCommunities,
+    GraphPath,
+)
 from schema.plot import HappeningFilter, LoreFilter, ThreadFilter
+from schema.searching import BRANCH_SEARCH, SearchResult
 from schema.stories.chapters import Chapter, OpenRegion
 from schema.stories.entries import EntryFilter, StoryEntry
 from schema.stories.eras import EraFlip
@@ -33,17 +48,24 @@ if TYPE_CHECKING:
     from schema.calendars import Calendar
     from schema.entities import CharacterRelationship, StoryEntity
     from schema.plot import Happening, Lore, Thread
-    from schema.translations import Translation
+    from schema.retrieval import ProbeCapture
+    from schema.translations import Translation, TranslationCoverage, UntranslatedText
+    from schema.worlds import Casting, World
 
 LazyEntity = Annotated["StoryEntity", strawberry.lazy("schema.entities")]
 LazyRelationship = Annotated["CharacterRelationship", strawberry.lazy("schema.entities")]
 LazyLore = Annotated["Lore", strawberry.lazy("schema.plot")]
 LazyThread = Annotated["Thread", strawberry.lazy("schema.plot")]
 LazyHappening = Annotated["Happening", strawberry.lazy("schema.plot")]
+LazyUntranslated = Annotated["UntranslatedText", strawberry.lazy("schema.translations")]
+LazyCoverage = Annotated["TranslationCoverage", strawberry.lazy("schema.translations")]
 LazyTranslation = Annotated["Translation", strawberry.lazy("schema.translations")]
 LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
+LazyCapture = Annotated["ProbeCapture", strawberry.lazy("schema.retrieval")]
 LazyAsset = Annotated["Asset", strawberry.lazy("schema.assets")]
 LazyModelChoice = Annotated["ModelChoice", strawberry.lazy("schema.app_settings")]
+LazyWorld = Annotated["World", strawberry.lazy("schema.worlds")]
+LazyCasting = Annotated["Casting", strawberry.lazy("schema.worlds")]
 LazyCalendar = Annotated["Calendar", strawberry.lazy("schema.calendars")]
 
 enum(
@@ -126,11 +148,21 @@ class Story(Node):
         "Which model is asked: the story's own, else that of its owner's profile.",
         arguments={"agent": "For an agent; for the story itself unless given."},
     )
+    embedder: StoryEmbedder = relation(
+        resolve_embedding.embedders_of_stories,
+        "How its texts are embedded, so that they are found by what they mean.",
+    )
     branches: Connection[LazyBranch] = relation(
         resolve.branches_of_stories, "Its branches, oldest first."
     )
     current_branch: LazyBranch | None = relation(
         resolve.current_branches_of_stories, "The branch that is open."
+    )
+    world: LazyWorld | None = relation(
+        resolve_worlds.worlds_of_rows, "The world that it is set in, if in any."
+    )
+    castings: Connection[LazyCasting] = relation(
+        resolve_worlds.castings_of_stories, "Who plays whom, and who is drawn from a world."
     )
     created_at: datetime = field("When it was made.")
     updated_at: datetime | None = field(
@@ -169,6 +201,9 @@ class Branch(Node):
         "How far facts have been taken from its text.", name="classifierStatus"
     )
     created_at: datetime = field("When it was made.")
+    search_modes: list[SearchMode] = relation(
+        resolve_embedding.search_modes_of_branches, "How it can be searched here."
+    )
     deltas: Connection[Delta] = relation(
         resolve_deltas.deltas_of_branches,
         "Its log: every change that can be taken back, newest first.",
@@ -206,8 +241,11 @@ class Branch(Node):
     lore: BranchConnection[LazyLore] = branch_list(
         resolve_plot.lore_of_branches,
         "What is so in its world, oldest first.",
-        arguments={"filter": "Which is wanted; all unless given."},
-        types={"filter": LoreFilter | None},
+        arguments={
+            "filter": "Which is wanted; all unless given.",
+            "perspective": "A character: only what it knows. All unless given.",
+        },
+        types={"filter": LoreFilter | None, "perspective": strawberry.ID | None},
     )
     threads: BranchConnection[LazyThread] = branch_list(
         resolve_plot.threads_of_branches,
@@ -218,11 +256,37 @@ class Branch(Node):
     happenings: BranchConnection[LazyHappening] = branch_list(
         resolve_plot.happenings_of_branches,
         "What happened, goes on or is to come, in the order it was written down.",
-        arguments={"filter": "Which are wanted; all unless given."},
-        types={"filter": HappeningFilter | None},
+        arguments={
+            "filter": "Which are wanted; all unless given.",
+            "perspective": "A character: only those of which it knows. All unless given.",
+        },
+        types={"filter": HappeningFilter | None, "perspective": strawberry.ID | None},
     )
+    search: SearchResult = BRANCH_SEARCH
+    graph: Graph = BRANCH_GRAPH
+    paths: list[GraphPath] = BRANCH_PATHS
+    communities: GraphCommunities = BRANCH_COMMUNITIES
+    centrality: GraphCentrality = BRANCH_CENTRALITY
     translations: BranchConnection[LazyTranslation] = branch_list(
         resolve_translations.translations_of_branches,
         "Its texts in other languages, oldest first.",
         arguments={"language": "Only those in this language."},
+    )
+    untranslated: Connection[LazyUntranslated] = relation(
+        resolve_translations.untranslated_of_branches,
+        "Its texts that are not said in a language yet: by kinds, then by ids of rows, then by "
+        "fields.",
+        arguments={
+            "language": "By its ISO 639-1 code, such as ja.",
+            "kinds": "Only texts of rows of these kinds.",
+        },
+    )
+    translation_coverage: list[LazyCoverage] = relation(
+        resolve_translations.coverages_of_branches,
+        "How much of it is said in a language, for each kind of row.",
+        arguments={"language": "By its ISO 639-1 code, such as ja."},
+    )
+    probe_captures: Connection[LazyCapture] = relation(
+        resolve_retrieval.captures_of_branches,
+        "What retrievals in it were captured, newest first.",
     )

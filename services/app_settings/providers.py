@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlmodel import col
 
 from db.enums import EmbeddingBackend, ProviderType
@@ -255,8 +255,16 @@ def _embedding_stories() -> Any:
         select(col(Story.id).label("id"))
         .where(
             visible(Story),
-            settings["embedding_provider_id"].astext == param("provider_id"),
-            settings["embeddingBackend"].astext == EmbeddingBackend.PROVIDER.value,
+            or_(
+                *(
+                    (settings[provider].astext == param("provider_id"))
+                    & (settings[backend].astext == EmbeddingBackend.PROVIDER.value)
+                    for provider, backend in (
+                        ("embedding_provider_id", "embeddingBackend"),
+                        ("embedding_swap_provider_id", "embedding_swap_backend"),
+                    )
+                )
+            ),
         )
         .order_by(col(Story.created_at), col(Story.id))
         .limit(_NAMED + 1)

@@ -4,6 +4,15 @@ Source: spec aventuras, entry mutability and rollback; survival anchor; branch m
 """
 
 from services.deltas.differing import FieldChange, fields_between, shown_columns
+from services.deltas.embedding import (
+    EmbeddedText,
+    branches_to_embed,
+    forget_models,
+    mark_fresh,
+    note_embedded,
+    rename_model,
+    texts_to_embed,
+)
 from services.deltas.events import MAX_CHANGES, branch_topic, note_event
 from services.deltas.facts import invalidate_facts
 from services.deltas.forking import CopiedRows, Fork, fork_branch
@@ -38,6 +47,7 @@ from services.deltas.writing import (
     hold_branch,
     new_action_id,
     newest_anchor,
+    newest_anchors,
 )
 
 __all__ = [
@@ -50,6 +60,7 @@ __all__ = [
     "Action",
     "CopiedRows",
     "Cut",
+    "EmbeddedText",
     "FieldChange",
     "Fork",
     "Image",
@@ -63,25 +74,32 @@ __all__ = [
     "acting_on",
     "all_images",
     "branch_topic",
+    "branches_to_embed",
     "changes_of_deltas",
     "cut_behind",
     "drop_branches",
     "events_after",
     "fields_between",
     "follow_branch",
+    "forget_models",
     "fork_branch",
     "hold_branch",
     "images_before",
     "images_of_rows",
     "invalidate_facts",
     "logged_of",
+    "mark_fresh",
     "new_action_id",
     "newest_anchor",
+    "newest_anchors",
+    "note_embedded",
     "note_event",
     "plant_rows",
     "redo_branch",
+    "rename_model",
     "roll_back_branch",
     "shown_columns",
+    "texts_to_embed",
     "undo_branch",
     "uproot_rows",
 ]

@@ -6,18 +6,19 @@ Source: spec aventuras, entry mutability and rollback; log_position assignment; 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, delete, func, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlmodel import col
 
 from db.enums import BranchEventKind, DeltaOp, DeltaSource, LoggedTable
 from db.ids import new_id
-from db.reading import Writing, param, statement
+from db.reading import Writing, any_of, param, statement
 from db.tables import Branch, BranchRow, Delta, RedoStep
 from services.access import Viewer, checked_id, hold_row
 from services.assets import settle_references
@@ -90,12 +91,30 @@ class Action:
 
         `anchor` is the id of the entry that the row is about: it is reversed with that entry.
         """
-        logged = logged_of(table)
-        image = {"id": new_id(logged.name, prefix), **values, "branch_id": self.branch.id}
-        (row,) = await put_images(self.writing, logged.name, [image])
-        self._log(logged, row["id"], DeltaOp.CREATE, None, anchor)
-        self._note_assets(logged, row)
+        (row,) = await self.create_many(table, [(values, anchor)], prefix=prefix)
         return row
+
+    async def create_many(
+        self,
+        table: type[BranchRow],
+        rows: Sequence[tuple[Mapping[str, Any], str | None]],
+        *,
+        prefix: str | None = None,
+    ) -> list[Image]:
+        """Put several rows in with one statement: the values and the anchor of each, as `create`
+        takes them. All have values for the same columns.
+        """
+        logged = logged_of(table)
+        images = [
+            {"id": new_id(logged.name, prefix), **values, "branch_id": self.branch.id}
+            for values, _ in rows
+        ]
+        found = {row["id"]: row for row in await put_images(self.writing, logged.name, images)}
+        made = [found[image["id"]] for image in images]
+        for row, (_, anchor) in zip(made, rows, strict=True):
+            self._log(logged, row["id"], DeltaOp.CREATE, None, anchor)
+            self._note_assets(logged, row)
+        return made
 
     async def update(
         self,
@@ -111,24 +130,47 @@ class Action:
         `changes` are whole values by the names of columns. Where nothing differs nothing is
         written and nothing logged. `notes` are kept in the payload under keys that begin with $.
         """
-        logged = logged_of(table)
-        after = {**before, **changes}
-        payload = payload_between(logged, before, after)
-        if not payload:
-            return before
-        changed = set(payload)
-        if "updated_at" in logged.columns:
-            payload["updated_at"] = before["updated_at"]
-            after["updated_at"] = datetime.now(UTC).isoformat()
-            changed.add("updated_at")
-        if changed & set(logged.embedded):
-            hashes = await embedded_hashes(self.writing, self.branch.id, [before["id"]])
-            after[STALE] = content_hash(logged.name, after) not in hashes.get(before["id"], ())
-            changed.add(STALE)
-        (row,) = await change_images(self.writing, logged.name, changed, [after])
-        payload.update(notes or {})
-        self._log(logged, before["id"], DeltaOp.UPDATE, payload, anchor)
+        (row,) = await self.update_many(table, [(before, changes, anchor)], notes=notes)
         return row
+
+    async def update_many(
+        self,
+        table: type[BranchRow],
+        rows: Sequence[tuple[Image, Mapping[str, Any], str | None]],
+        *,
+        notes: Mapping[str, Any] | None = None,
+    ) -> list[Image]:
+        """Change several rows as `update` changes one: what each is now, its changes, its anchor.
+        One statement for all rows in which the same columns change.
+        """
+        logged = logged_of(table)
+        embedded: dict[str, set[str]] | None = None
+        found = {before["id"]: before for before, _, _ in rows}
+        changed: dict[frozenset[str], list[Image]] = {}
+        for before, changes, anchor in rows:
+            after = {**before, **changes}
+            payload = payload_between(logged, before, after)
+            if not payload:
+                continue
+            columns = set(payload)
+            if "updated_at" in logged.columns:
+                payload["updated_at"] = before["updated_at"]
+                after["updated_at"] = datetime.now(UTC).isoformat()
+                columns.add("updated_at")
+            if columns & set(logged.embedded):
+                if embedded is None:
+                    embedded = await embedded_hashes(self.writing, self.branch.id, list(found))
+                after[STALE] = content_hash(logged.name, after) not in embedded.get(
+                    before["id"], ()
+                )
+                columns.add(STALE)
+            changed.setdefault(frozenset(columns), []).append(after)
+            payload.update(notes or {})
+            self._log(logged, before["id"], DeltaOp.UPDATE, payload, anchor)
+        for each, images in changed.items():
+            for row in await change_images(self.writing, logged.name, each, images):
+                found[row["id"]] = row
+        return [found[before["id"]] for before, _, _ in rows]
 
     async def delete(
         self, table: type[BranchRow], before: Image, *, anchor: str | None = None
@@ -329,26 +371,28 @@ def _move_head() -> Any:
 
 
 @statement(Delta)
-def _newest_anchor() -> Any:
+def _newest_anchors() -> Any:
     return (
-        select(col(Delta.entry_id))
-        .where(
-            col(Delta.branch_id) == param("branch_id"), col(Delta.target_id) == param("target_id")
-        )
-        .order_by(col(Delta.log_position).desc())
-        .limit(1)
+        select(col(Delta.target_id), col(Delta.entry_id))
+        .ext(distinct_on(col(Delta.target_id)))
+        .where(col(Delta.branch_id) == param("branch_id"), any_of(Delta.target_id, "target_ids"))
+        .order_by(col(Delta.target_id), col(Delta.log_position).desc())
     )
+
+
+async def newest_anchors(action: Action, row_ids: Sequence[str]) -> dict[str, str]:
+    """The anchors of the newest changes of rows, by the rows' ids: what says the same in another
+    language goes when that change goes. A row is not here whose newest change has no anchor, or
+    that was never changed since its story was made.
+    """
+    stored = await action.writing.all(
+        _newest_anchors(), branch_id=action.branch.id, target_ids=list(row_ids)
+    )
+    found = {each.target_id: each.entry_id for each in stored}
+    found.update({each["target_id"]: each["entry_id"] for each in action.deltas})
+    return {row_id: anchor for row_id in row_ids if (anchor := found.get(row_id)) is not None}
 
 
 async def newest_anchor(action: Action, row_id: str) -> str | None:
-    """The anchor of the newest change of a row: what says the same in another language goes when
-    that change goes. None where the row was never changed since its story was made.
-    """
-    for each in reversed(action.deltas):
-        if each["target_id"] == row_id:
-            own: str | None = each["entry_id"]
-            return own
-    stored: str | None = await action.writing.value(
-        _newest_anchor(), branch_id=action.branch.id, target_id=row_id
-    )
-    return stored
+    """The anchor of the newest change of one row, as `newest_anchors` has it."""
+    return (await newest_anchors(action, [row_id])).get(row_id)

@@ -19,6 +19,7 @@ from services.mirrors.outlining import MAX_DEPTH, OutlineNode, TreeOutline, outl
 from services.mirrors.pruning import Pruning, prune_tree
 from services.mirrors.reading import (
     CANDIDATES_OF_NODES,
+    CANON_OF_WORLDS,
     CANONIZATIONS_OF_TREES,
     CHILDREN_OF_NODES,
     MAX_CITATIONS,
@@ -39,6 +40,7 @@ from services.mirrors.transplanting import talk_to_node, transplant_tree
 __all__ = [
     "CANDIDATES_OF_NODES",
     "CANONIZATIONS_OF_TREES",
+    "CANON_OF_WORLDS",
     "CHILDREN_OF_NODES",
     "MAX_CITATIONS",
     "MAX_DEPTH",

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import exists, select
+from sqlalchemy import exists, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from db.enums import Realm, TreeEventType
 from db.reading import Reading, Writing, any_of, columns, param, statement
-from db.tables import Canonization, MirrorTree, TreeNode
-from services.access import Viewer
+from db.tables import Canonization, MirrorTree, TreeNode, World
+from services.access import Viewer, require_row
 from services.accounts import record_act
-from services.errors import Conflict, Invalid, NotFound
+from services.errors import Conflict, Invalid
 from services.mirrors.changes import note_change
 from services.mirrors.growing import add_version, check_answer, check_finished, hold_node
 from services.mirrors.reading import MAX_PATH, nodes_above, paths_to_nodes
@@ -46,13 +46,15 @@ async def canonize_path(
             ("input", "worldId"),
         )
     if world_id is not None:
-        # This server has no worlds yet.
-        raise NotFound("There is no such world for you.", path=("input", "worldId"))
+        path = ("input", "worldId")
+        await require_row(writing, viewer, World, world_id, *path)
+        if scope is not Realm.WORLD or tree.world_id != world_id:
+            raise Invalid("This path is not of that world.", "REALM_MISMATCH", path)
     if await writing.value(_is_canon(), endpoint_id=endpoint.id, scope=scope):
         raise Conflict(
             "This path is canon in that scope already.", "ALREADY_CANON", ("input", "endpointId")
         )
-    return await _record(writing, viewer, tree, endpoint, scope, None)
+    return await _record(writing, viewer, tree, endpoint, scope, world_id, None)
 
 
 @statement(Canonization)
@@ -73,6 +75,7 @@ async def _record(
     tree: MirrorTree,
     endpoint: TreeNode,
     scope: Realm,
+    world_id: str | None,
     corrects_id: str | None,
 ) -> Canonization:
     path = (await paths_to_nodes(writing, viewer, [endpoint.id]))[endpoint.id]
@@ -86,15 +89,27 @@ async def _record(
         Canonization,
         tree_id=tree.id,
         scope=scope,
+        world_id=world_id,
         endpoint_node_id=endpoint.id,
         path_length=len(path),
         snapshot_digest=path_digest(path),
         confirmed_by_user_id=viewer.signed_in_id,
         corrects_canonization_id=corrects_id,
     )
+    if world_id is not None:
+        await writing.run(_count_canon(), world_id=world_id)
     await record_act(writing, viewer, "path_canonized", record.id, {"endpoint_id": endpoint.id})
     await note_change(writing, tree.id, TreeEventType.PATH_CANONIZED, endpoint.id)
     return record
+
+
+@statement(World)
+def _count_canon() -> Any:
+    return (
+        update(World)
+        .where(col(World.id) == param("world_id"))
+        .values({col(World.canon_version): col(World.canon_version) + 1})
+    )
 
 
 @statement(Canonization)
@@ -135,7 +150,7 @@ async def correct_node(
         )
     version = await add_version(writing, tree, node, text)
     records = [
-        await _record(writing, viewer, tree, version, Realm(each.scope), each.id)
+        await _record(writing, viewer, tree, version, Realm(each.scope), each.world_id, each.id)
         for each in earlier
     ]
     return version, records

@@ -9,7 +9,7 @@ from sqlmodel import col
 
 from db.enums import NodeStatus, NodeType, Realm, TreeEventType, TreeStatus
 from db.reading import Writing, columns, param, statement
-from db.tables import MirrorTree, TreeNode
+from db.tables import MirrorTree, TreeNode, World
 from services.access import Viewer, hold_row, require_row
 from services.accounts import record_act
 from services.characters import hold_alive
@@ -20,22 +20,33 @@ from services.text import MAX_LINE, checked_text
 
 
 async def create_tree(
-    writing: Writing, viewer: Viewer, character_id: str, topic: str, realm: Realm
+    writing: Writing,
+    viewer: Viewer,
+    character_id: str,
+    topic: str,
+    realm: Realm,
+    world_id: str | None = None,
 ) -> MirrorTree:
-    """Begin a tree with a character. Raises NotFound, Invalid, Conflict (CHARACTER_READ_ONLY)."""
+    """Begin a tree with a character; one in a world names that. Raises NotFound, Invalid
+    (WORLD_ID_REQUIRED, REALM_MISMATCH, TEXT_…), Conflict (CHARACTER_READ_ONLY).
+    """
     topic = checked_text(topic, "input", "topic", max_length=MAX_LINE)
     character = await hold_alive(writing, viewer, character_id, "input", "characterId")
-    if realm is Realm.WORLD:
+    if realm is Realm.WORLD and world_id is None:
         raise Invalid(
-            "A tree in a world needs that world, and this server has no worlds yet.",
-            "WORLD_ID_REQUIRED",
-            ("input", "realm"),
+            "A tree in a world needs that world: name it.", "WORLD_ID_REQUIRED", ("input", "realm")
         )
+    if world_id is not None:
+        await require_row(writing, viewer, World, world_id, "input", "worldId")
+        if realm is not Realm.WORLD:
+            told = "Only a tree of the realm of worlds is in one."
+            raise Invalid(told, "REALM_MISMATCH", ("input", "worldId"))
     tree = await writing.insert(
         MirrorTree,
         character_id=character.id,
         topic=topic,
         realm=realm,
+        world_id=world_id,
         status=TreeStatus.ACTIVE,
     )
     await record_act(writing, viewer, "tree_created", tree.id, {"character_id": character.id})

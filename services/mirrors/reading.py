@@ -82,6 +82,15 @@ CANONIZATIONS_OF_TREES = PagedList(
     where=lambda: visible(Canonization),
 )
 
+# What was made canon in each world.
+CANON_OF_WORLDS = PagedList(
+    "canon_of_worlds",
+    Canonization,
+    parent=col(Canonization.world_id),
+    sort=[SortKey(col(Canonization.confirmed_at)), SortKey(col(Canonization.id))],
+    where=lambda: visible(Canonization),
+)
+
 TRANSPLANTS_OF_TREES = PagedList(
     "transplants_of_tree",
     TreeTransplant,

@@ -35,6 +35,7 @@ async def transplant_tree(writing: Writing, viewer: Viewer, node_id: str, topic:
         character_id=source.character_id,
         topic=topic,
         realm=source.realm,
+        world_id=source.world_id,
         status=TreeStatus.ACTIVE,
     )
     await writing.insert(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Text, or_
+from sqlalchemy import Boolean, ColumnElement, Text, func, or_
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import col
 
@@ -25,12 +25,19 @@ def _of_category(table: type[Lore | Thread | Happening]) -> ColumnElement[bool]:
     return visible(table) & or_(wanted.is_(None), col(table.category) == wanted)
 
 
+def _known(table: type[Lore | Happening]) -> ColumnElement[bool]:
+    """Rows whose names outside are among those that are known, or all."""
+    known = param("known", ARRAY(Text))
+    name = col(table.branch_id) + ":" + col(table.row_id)
+    return or_(known.is_(None), name == func.any(known))
+
+
 LORE_OF_BRANCHES = PagedList(
     "lore",
     Lore,
     sort=_oldest_first(Lore),
     parent=col(Lore.branch_id),
-    where=lambda: _of_category(Lore),
+    where=lambda: _of_category(Lore) & _known(Lore),
 )
 THREADS_OF_BRANCHES = PagedList(
     "threads",
@@ -49,6 +56,7 @@ HAPPENINGS_OF_BRANCHES = PagedList(
     parent=col(Happening.branch_id),
     where=lambda: (
         _of_category(Happening)
+        & _known(Happening)
         & or_(
             param("common_knowledge", Boolean()).is_(None),
             col(Happening.common_knowledge) == param("common_knowledge", Boolean()),

@@ -5,7 +5,9 @@ An SDK is loaded only when its provider is chosen; runs, retries and storage bel
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+from collections.abc import Sequence
 
 from services.providers.base import (
     CharacterSheet,
@@ -33,6 +35,7 @@ __all__ = [
     "Request",
     "TextPart",
     "Usage",
+    "embed_texts",
     "make_provider",
 ]
 
@@ -55,3 +58,14 @@ def make_provider(settings: ProviderSettings) -> Provider:
     module = importlib.import_module(_MODULES[settings.provider])
     provider: Provider = module.build(settings)
     return provider
+
+
+async def embed_texts(
+    base_url: str, key: str | None, model: str, texts: Sequence[str], *, within: float
+) -> list[list[float]]:
+    """The vectors of texts, in their order, as a provider gives them that speaks OpenAI's way;
+    `within` is in seconds. Raises ProviderError.
+    """
+    module = await asyncio.to_thread(importlib.import_module, "services.providers.embeddings")
+    vectors: list[list[float]] = await module.embed(base_url, key, model, texts, within=within)
+    return vectors

@@ -108,7 +108,7 @@ class OpenAICompatibleProvider:
         self, request: Request, model: str, key: str
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         if self._client is None:
-            self._client = _connect(key, self._settings.openai_base_url or _OWN_BASE_URL)
+            self._client = connect(key, self._settings.openai_base_url or _OWN_BASE_URL)
         # OpenAI's newer models know only the new name of the limit, most imitators only the old.
         imitated = bool(self._settings.openai_base_url)
         limit = openai.omit if request.max_tokens is None else request.max_tokens
@@ -180,7 +180,8 @@ def _wire_message(message: Message) -> ChatCompletionMessageParam:
     return {"role": "assistant", "content": message.text}
 
 
-def _connect(key: str, base_url: str) -> openai.AsyncOpenAI:
+def connect(key: str, base_url: str) -> openai.AsyncOpenAI:
+    """A client without time-outs and retries of its own, which is to be closed."""
     client = openai.AsyncOpenAI(
         api_key=key,
         admin_api_key="",

@@ -176,13 +176,19 @@ class ModelOverrides(_Closed):
 
 class StorySettings(DefaultStorySettings):
     """How a story is written. As stored it may lack any key; `loaded_settings` has them all, but
-    those that have no default: embedding_…, effectiveDim, models.
+    those that have no default: embedding_…, effectiveDim. Who embeds from when on is marked by
+    `embedding_swap_…`, which `services/embedding` alone writes.
     """
 
     embeddingBackend: Literal["provider", "local"] = Field(default=ABSENT)
     embedding_model_id: Key = Field(default=ABSENT)
     embedding_provider_id: Key = Field(default=ABSENT)
     embedding_upgrade_declined: Key = Field(default=ABSENT)
+    embedding_swap_target: Key = Field(default=ABSENT)
+    embedding_swap_backend: Literal["provider", "local"] = Field(default=ABSENT)
+    embedding_swap_provider_id: Key = Field(default=ABSENT)
+    embedding_swap_source_dim: Annotated[int, Field(ge=1, le=100_000)] = Field(default=ABSENT)
+    embedding_swap_target_dim: Annotated[int, Field(ge=1, le=100_000)] = Field(default=ABSENT)
     effectiveDim: Annotated[int, Field(ge=1, le=100_000)] = Field(default=ABSENT)
     suggestionCategories: Palette = Field(default=ABSENT)
     models: ModelOverrides = Field(default=ABSENT)

@@ -39,6 +39,7 @@ from services.stories.defining import (
     checked_identity,
     checked_origin,
     checked_style,
+    checked_world,
     hold_calendar,
 )
 from services.text import checked_prose
@@ -80,6 +81,8 @@ async def update_story(
     wanted = checked_identity(changes)
     if wanted.get("cover_asset_id") is not None:
         await _hold_covers(writing, viewer, story, wanted["cover_asset_id"])
+    if "world_id" in wanted:
+        wanted["world_id"] = await checked_world(writing, viewer, wanted["world_id"])
     status = _checked_status(story, wanted)
     definition = story.definition_json
     if "definition" in wanted:

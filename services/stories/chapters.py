@@ -173,8 +173,8 @@ async def _move(
     """Put entries into a chapter, or out of any."""
     ids = [each.row_id for each in entries]
     images = await images_by_ids(action.writing, action.branch.id, LoggedTable.STORY_ENTRIES, ids)
-    for each in ids:
-        await action.update(StoryEntry, images[each], {"chapter_id": chapter_id})
+    changes = {"chapter_id": chapter_id}
+    await action.update_many(StoryEntry, [(images[each], changes, None) for each in ids])
 
 
 async def update_chapter(

@@ -35,6 +35,7 @@ from services.stories.defining import (
     checked_identity,
     checked_origin,
     checked_style,
+    checked_world,
     hold_calendar,
     initial_settings,
 )
@@ -148,6 +149,8 @@ class NewStory:
     opening: NewOpening | None = None
     # What the time at which the story begins is called, where its calendar has eras.
     era_name: str | None = None
+    # The world that it is set in.
+    world_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ async def create_story(
 ) -> tuple[Story, list[KeyedId]]:
     """Make a story with all that it begins with; the ids of cast and lore by their keys.
 
-    Raises Forbidden (NOT_SIGNED_IN, RETIRED_PLACE, RETIRED_PARENT), NotFound (the calendar),
+    Raises Forbidden (NOT_SIGNED_IN, RETIRED_PLACE, RETIRED_PARENT), NotFound (calendar, world),
     LimitReached and Invalid: TEXT_…, COLOR_INVALID, KEY_TAKEN, KEY_TWICE, KEY_UNKNOWN, WRONG_KIND,
     NOT_ACTIVE, PARENT_CYCLE, INVALID_SHAPE, OUT_OF_RANGE, CALENDAR_REQUIRED, DATE_INVALID,
     LEAD_REQUIRED, OPENING_REQUIRED.
@@ -215,6 +218,7 @@ async def create_story(
         definition_json=definition,
         settings=await initial_settings(writing, viewer, new.definition.mode),
         current_branch_id=branch_id,
+        world_id=await checked_world(writing, viewer, new.world_id),
     )
     await writing.insert(Branch, id=branch_id, story_id=story.id, name=FIRST_BRANCH)
     await deltas.plant_rows(writing, branch_id, StoryEntity, entities)

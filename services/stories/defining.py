@@ -13,9 +13,9 @@ import orjson
 
 from db.enums import StoryMode
 from db.reading import Reading, Writing
-from db.tables import Calendar
+from db.tables import Calendar, World
 from services import app_settings, calendars
-from services.access import Viewer, hold_row
+from services.access import Viewer, hold_row, require_row
 from services.errors import Invalid, LimitReached
 from services.shapes import (
     Definition,
@@ -34,6 +34,7 @@ Path = tuple[str | int, ...]
 # Each part of what a model is told in every prompt.
 MAX_PROSE = 50_000
 MAX_SETTINGS_BYTES = 64 * 1024
+_OF_A_SWAP = "embedding_swap_"
 _COLOR = re.compile("#[0-9a-fA-F]{6}")
 
 
@@ -64,6 +65,13 @@ def checked_identity(wanted: Mapping[str, Any]) -> dict[str, Any]:
             raise Invalid(told, "COLOR_INVALID", ("input", "accentColor"))
         checked["accent_color"] = color.lower()
     return checked
+
+
+async def checked_world(reading: Reading, viewer: Viewer, world_id: str | None) -> str | None:
+    """The world in which a story is set, if in any. Raises NotFound."""
+    if world_id is not None:
+        await require_row(reading, viewer, World, world_id, "input", "worldId")
+    return world_id
 
 
 async def hold_calendar(
@@ -129,9 +137,13 @@ async def initial_settings(reading: Reading, viewer: Viewer, mode: StoryMode) ->
 
 def changed_settings(stored: Mapping[str, Any], patch: Any) -> dict[str, Any]:
     """Settings with a patch: what is left out stays, null goes back to the default, arrays are
-    replaced whole. Raises Invalid (INVALID_SHAPE) and LimitReached.
+    replaced whole. Raises Invalid (INVALID_SHAPE, FIELD_READ_ONLY) and LimitReached.
     """
     path = ("input", "settings")
+    for key in patch if isinstance(patch, dict) else ():
+        if key.startswith(_OF_A_SWAP):
+            told = "This is written when another model takes over: see embeddingSwapStart."
+            raise Invalid(told, "FIELD_READ_ONLY", (*path, key))
     settings = merged(StorySettings, stored, patch, *path)
     try:
         size = len(orjson.dumps(settings))

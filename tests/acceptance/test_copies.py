@@ -17,7 +17,9 @@ LANDED = (
     "22-world-write.graphql",
     "23-history.graphql",
     "24-branch-page.graphql",
+    "40-graph.graphql",
     "50-translation.graphql",
+    "51-search.graphql",
 )
 
 

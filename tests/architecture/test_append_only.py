@@ -32,8 +32,8 @@ OTHER_TRIGGERS = {
     ("tree_nodes", "tree_nodes_of_the_living", "check_lives"),
 }
 WRITES = {"insert", "insert_many", "update", "delete"}
-# The delta log's writer.
-WRITES_BRANCHES = "services.deltas"
+# The delta log's writer; and captures, which no log has.
+WRITES_BRANCHES = ("services.deltas", "services.retrieval.capturing")
 
 
 def classes_in_branches() -> set[str]:

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from graphql import get_named_type
 
-from db.enums import Agent, BranchTable, Realm
+from db.enums import Agent, BranchTable, Realm, SearchMode, TranslationTarget
 from db.paging import BadPageRequest, Page, PageRequest
 from db.tables import MirrorTree, TreeNode
 from resolvers import branch_rows, nodes
-from services import calendars, characters, deltas, entities, mirrors
+from resolvers import embedding as resolve_embedding
+from resolvers import worlds as resolve_worlds
+from services import calendars, characters, deltas, entities, graphs, mirrors, searching
 from services.app_settings import profiles, providers
 from services.calendars.model import MAX_LABELS, MAX_TIERS
 from services.characters import forms
@@ -23,6 +25,8 @@ from services.mirrors import outlining, pruning
 from services.mirrors import reading as mirrors_reading
 from services.runs import prompting
 from services.stories import creating
+from services.text import MAX_LINES
+from services.worlds import upserting
 from tests.architecture.declared import ROOTS, Field, fields, relations, types
 from tests.architecture.world import World, parents_of_type, root_page, sample_arguments
 
@@ -31,8 +35,41 @@ CEILING = 200
 
 # Lists that are no connections, each with the number of rows at which its query stops.
 BOUNDED = {
+    "Branch.paths": graphs.MAX_PATHS,
+    "Branch.translationCoverage": len(TranslationTarget),
+    "Branch.searchModes": len(SearchMode),
     "Calendar.render": calendars.MAX_RENDERED,
+    **{
+        f"{name}.similar": resolve_embedding.MAX_SIMILAR
+        for name in (
+            "Chapter",
+            "Embeddable",
+            "Happening",
+            "Lore",
+            "StoryCharacter",
+            "StoryEntity",
+            "StoryFaction",
+            "StoryItem",
+            "StoryLocation",
+            "Thread",
+        )
+    },
     "Delta.fields": differing.MAX_FIELDS,
+    "GraphCommunity.nodes": graphs.MAX_MEMBERS,
+    "WorldCommunity.nodes": graphs.MAX_MEMBERS,
+    "World.duplicates": resolve_worlds.MAX_DUPLICATES,
+    "World.paths": graphs.MAX_PATHS,
+    "WorldEntity.aliases": MAX_LINES,
+    **{
+        f"{name}.castings": 2
+        for name in (
+            "StoryCharacter",
+            "StoryEntity",
+            "StoryFaction",
+            "StoryItem",
+            "StoryLocation",
+        )
+    },
     "Happening.awareness": branch_rows.MAX_LINKED,
     "Happening.involvements": branch_rows.MAX_LINKED,
     "StoryEntry.assets": branch_rows.MAX_LINKED,
@@ -59,6 +96,22 @@ BOUNDED_VALUES = {
     "ProviderInstance.favoriteModelIds": providers.MAX_CHOSEN_MODELS,
     "Calendar.tiers": MAX_TIERS,
     "CalendarTier.labels": MAX_LABELS,
+    "Graph.edges": graphs.MAX_EDGES,
+    "Graph.nodes": graphs.MAX_NODES,
+    "GraphPath.edges": graphs.MAX_PATH_DEPTH * graphs.MAX_PARALLEL,
+    "GraphPath.nodes": graphs.MAX_PATH_DEPTH + 1,
+    "GraphCentrality.nodes": graphs.MAX_SHOWN,
+    "GraphCommunities.communities": graphs.MAX_SHOWN,
+    "WorldCentrality.nodes": graphs.MAX_SHOWN,
+    "WorldGraph.edges": graphs.MAX_EDGES,
+    "WorldGraph.nodes": graphs.MAX_NODES,
+    "WorldPath.edges": graphs.MAX_PATH_DEPTH * graphs.MAX_PARALLEL,
+    "WorldPath.nodes": graphs.MAX_PATH_DEPTH + 1,
+    "WorldUpsertPayload.keys": upserting.MAX_ENTITIES,
+    "WorldCommunities.communities": graphs.MAX_SHOWN,
+    "SearchHit.parts": 3,
+    "SearchResult.excluded": searching.MAX_HITS,
+    "SearchResult.hits": searching.MAX_HITS,
     "FormAnchor.permissions": forms.MAX_POINTS,
     "FormAnchor.stableTraits": forms.MAX_POINTS,
     "FormAnchor.taboos": forms.MAX_POINTS,
@@ -126,10 +179,13 @@ async def test_a_page_holds_twenty_rows_unless_said_otherwise(world: World, fiel
 
 
 def test_rows_of_connections_are_fetched_by_their_ids() -> None:
-    """All but those that are rows of two branches at once."""
+    """All but those that are rows of two branches at once, or no rows at all."""
     rows = [get_named_type(types()[each.leads_to].fields["nodes"].type) for each in CONNECTIONS]
     node = types()["Node"]
-    assert {each.name for each in rows if node not in each.interfaces} == {"RowDifference"}
+    assert {each.name for each in rows if node not in each.interfaces} == {
+        "RowDifference",
+        "UntranslatedText",
+    }
 
 
 async def page_total(world: World, page: Page[Any]) -> list[int]:
@@ -168,7 +224,7 @@ def test_every_other_list_has_a_bound() -> None:
 def test_the_bounds_within_values_are_these() -> None:
     """Held by tests of the services:
     test_definitions, test_drafts, test_forms, test_outlining, test_canon, test_pruning,
-    test_prompting, test_watching, test_history and test_setting_up.
+    test_prompting, test_watching, test_history, test_setting_up, test_walking and test_paths.
     """
     assert BOUNDED_VALUES == {
         "AppSettings.assignments": 6,
@@ -181,6 +237,22 @@ def test_the_bounds_within_values_are_these() -> None:
         "Calendar.tiers": 12,
         "CalendarTier.labels": 1_000,
         "RunContext.parts": 500,
+        "Graph.edges": 10_000,
+        "Graph.nodes": 1_000,
+        "GraphPath.edges": 600,
+        "GraphPath.nodes": 31,
+        "GraphCentrality.nodes": 200,
+        "GraphCommunities.communities": 200,
+        "WorldCentrality.nodes": 200,
+        "WorldGraph.edges": 10_000,
+        "WorldGraph.nodes": 1_000,
+        "WorldPath.edges": 600,
+        "WorldPath.nodes": 31,
+        "WorldUpsertPayload.keys": 1_000,
+        "WorldCommunities.communities": 200,
+        "SearchHit.parts": 3,
+        "SearchResult.excluded": 100,
+        "SearchResult.hits": 100,
         "FormAnchor.permissions": 50,
         "FormAnchor.stableTraits": 50,
         "FormAnchor.taboos": 50,

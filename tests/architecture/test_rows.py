@@ -45,13 +45,28 @@ from db.tables.stories import ClassifierStatus
 from resolvers.accounts import ViewerRow
 from resolvers.branch_rows import ResolvedAt
 from resolvers.entities import RelationshipView
+from resolvers.graphs import (
+    CentralNode,
+    Graph,
+    GraphCentrality,
+    GraphCommunities,
+    GraphNode,
+    GraphPath,
+)
+from resolvers.searching import ExcludedRow, SearchHit, SearchResult
+from resolvers.world_figures import WorldCentrality, WorldCentralNode
+from resolvers.worlds import WorldDuplicate, WorldGraph, WorldGraphNode, WorldPath
 from schema.base import Payload, UserError
 from schema.runs import RunEvent
-from services import app_settings, comparing, deltas
+from services import app_settings, comparing, deltas, translations, worlds
 from services.calendars import RenderedTime, TimePart, TimeWarning
+from services.graphs import Communities, Community, Edge
 from services.mirrors import OutlineNode, TreeOutline
 from services.rehearsing import RehearsalDelta, RehearsalFinished
+from services.retrieval import showing
+from services.retrieval.retrieving import Redundancy
 from services.runs import Event
+from services.searching import Part
 from services.stories import KeyedId, OpenRegion
 from tests.architecture.declared import (
     ROOTS,
@@ -69,6 +84,7 @@ VALUES: dict[str, type[Any]] = {
     "AgentAssignment": AgentAssignment,
     "BranchDiff": comparing.BranchDiff,
     "Brief": Brief,
+    "CentralNode": CentralNode,
     "ClassifierStatus": ClassifierStatus,
     "CachedModel": CachedModel,
     "CalendarEras": CalendarEras,
@@ -78,7 +94,18 @@ VALUES: dict[str, type[Any]] = {
     "FieldChange": deltas.FieldChange,
     "FieldDifference": comparing.FieldDifference,
     "FileWarning": FileWarning,
+    "Graph": Graph,
+    "GraphEdge": Edge,
+    "GraphNode": GraphNode,
+    "GraphPath": GraphPath,
+    "GraphCentrality": GraphCentrality,
+    "GraphCommunities": GraphCommunities,
+    "GraphCommunity": Community,
+    "ExcludedRow": ExcludedRow,
     "LoreRecursion": LoreRecursion,
+    "SearchHit": SearchHit,
+    "SearchResult": SearchResult,
+    "SearchScorePart": Part,
     "KeyedId": KeyedId,
     "ModelCapabilities": ModelCapabilities,
     "ModelChoice": app_settings.ModelChoice,
@@ -88,6 +115,15 @@ VALUES: dict[str, type[Any]] = {
     "OpenRegion": OpenRegion,
     "OutlineNode": OutlineNode,
     "PageInfo": paging.PageInfo,
+    "ProbeSimulation": showing.ProbeSimulation,
+    "RetrievalCandidate": showing.RetrievalCandidate,
+    "RetrievalFloorRow": showing.RetrievalFloorRow,
+    "RetrievalKeywordRow": showing.RetrievalKeywordRow,
+    "RetrievalPool": showing.RetrievalPool,
+    "RetrievalPreview": showing.RetrievalPreview,
+    "RetrievalQuery": showing.RetrievalQuery,
+    "RetrievalRedundancy": Redundancy,
+    "SimulatedPool": showing.SimulatedPool,
     "RehearsalDelta": RehearsalDelta,
     "RehearsalFinished": RehearsalFinished,
     "RehearsalTurn": RehearsalTurn,
@@ -108,10 +144,23 @@ VALUES: dict[str, type[Any]] = {
     "TimePart": TimePart,
     "TimeWarning": TimeWarning,
     "TreeOutline": TreeOutline,
+    "TranslationCoverage": translations.Coverage,
+    "UntranslatedText": translations.UntranslatedText,
     "UserError": UserError,
     "VariableFeature": VariableFeature,
     "Viewer": ViewerRow,
     "Visual": Visual,
+    "UpsertCounts": worlds.Counts,
+    "WorldCentralNode": WorldCentralNode,
+    "WorldDuplicate": WorldDuplicate,
+    "WorldGraph": WorldGraph,
+    "WorldGraphEdge": Edge,
+    "WorldGraphNode": WorldGraphNode,
+    "WorldMergeChange": worlds.MergeChange,
+    "WorldPath": WorldPath,
+    "WorldCentrality": WorldCentrality,
+    "WorldCommunities": Communities,
+    "WorldCommunity": Community,
     # The row itself, so that a payload that is kept for a repeat holds its id alone.
     "VoiceAuthorization": VoiceProfile,
 }

@@ -17,14 +17,20 @@ PAGES = (
     "calendars.md",
     "deltas.md",
     "entries.md",
+    "graphs.md",
+    "embedding.md",
     "endings.md",
     "history.md",
     "plot.md",
+    "retrieval.md",
+    "search.md",
     "settings.md",
     "stories.md",
+    "translations.md",
     "world.md",
+    "worlds.md",
 )
-NUMBER = r"[A-Z]\d{1,2}"
+NUMBER = r"[A-Z]\d{1,3}"
 # At the start of an item of a list.
 START = rf"^(?:- |\d+\. )({NUMBER}) "
 

@@ -18,7 +18,14 @@ from tests.architecture.world import World
 ENDINGS = {"commit", "rollback", "transaction", "begin", "begin_nested", "savepoint"}
 ENDING_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "START TRANSACTION")
 # Works on its own account, without an operation that would open a transaction for it.
-OPENS_TRANSACTIONS = {"services.housekeeping", "services.rehearsing", "services.runs.worker"}
+OPENS_TRANSACTIONS = {
+    # Keep what was embedded as soon as it is, between calls of a model.
+    "services.embedding.swapping",
+    "services.embedding.syncing",
+    "services.housekeeping",
+    "services.rehearsing",
+    "services.runs.worker",
+}
 
 
 def endings(source: Source) -> list[str]:

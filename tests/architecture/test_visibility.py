@@ -46,6 +46,9 @@ WITHOUT_VIEWER = {
     "services.scenes.tail_scene",
     # Deletes branches that its caller holds, who has checked the viewer.
     "services.stories.changing.drop_branches",
+    # Write rows of a world that their caller holds, who has checked the viewer.
+    "services.worlds.entities.write_aliases",
+    "services.worlds.relations.replace_relations",
     # Writes settings that its caller holds, who has checked the viewer.
     "services.app_settings.holding.write_settings",
     # Whether anything at all shows files whose links their caller has changed.

@@ -22,6 +22,7 @@ from sqlalchemy import ColumnElement, Integer, select, true
 
 from db.engine import Database
 from db.enums import (
+    Alikeness,
     CitationTarget,
     EntityKind,
     ExportFormat,
@@ -35,10 +36,11 @@ from db.enums import (
     Realm,
     RunEventType,
     RunStatus,
+    TranslationTarget,
     Visibility,
     VoiceSource,
 )
-from db.paging import Page
+from db.paging import Page, PageRequest
 from db.reading import Reading, Writing, columns, compile_statement, param, record_class
 from db.settings import Settings
 from db.tables import (
@@ -52,16 +54,29 @@ from db.tables import (
     Story,
     Table,
     TreeNode,
+    WorldRelation,
 )
 from resolvers.accounts import ViewerRow
 from resolvers.context import Context, Engine
 from resolvers.entities import RelationshipView
+from resolvers.worlds import WorldDuplicate
 from schema import runs as run_types
 from schema.base import Payload
-from services import accounts, calendars, characters, decisions, exports, mirrors, runs, transfers
+from services import (
+    accounts,
+    calendars,
+    characters,
+    decisions,
+    exports,
+    mirrors,
+    runs,
+    transfers,
+    translations,
+)
 from services.access import Viewer, visible
 from services.assets import FileStore
 from services.comparing import BranchDiff
+from services.graphs import BranchSource, Community, Edge, Node, Wanted, whole
 from services.hub import Hub
 from services.past import Moment
 from services.providers import ProviderSettings, make_provider
@@ -79,10 +94,12 @@ from tests.architecture.declared import (
     table_of_kind,
 )
 from tests.architecture.world_assets import make_assets
-from tests.architecture.world_entities import make_entities
+from tests.architecture.world_entities import MIRA, ODO, make_entities
 from tests.architecture.world_entries import make_entries
 from tests.architecture.world_plot import make_plot
+from tests.architecture.world_retrieval import make_captures
 from tests.architecture.world_story import make_story
+from tests.architecture.world_worlds import ENDS, make_worlds
 from tests.factories import make_answer, make_character, make_tree
 
 # As many parents as the largest call of a batch function in the tests has.
@@ -120,6 +137,12 @@ class WatchedDatabase:
     async def reading(self) -> AsyncIterator[Reading]:
         async with self._database.reading() as reading:
             yield Reading(WatchedConnection(reading._connection, self._seen), reading.cursors)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Writing]:
+        """For what follows from texts and is made when it is first needed; noted as well."""
+        async with self._database.writing() as writing:
+            yield Writing(WatchedConnection(writing._connection, self._seen), writing.cursors)
 
 
 @dataclass(frozen=True)
@@ -195,10 +218,12 @@ async def make_one_of_each(writing: Writing, owner: Viewer, number: int) -> None
     await make_entries(writing, owner, number, branch.id)
     await make_entities(writing, owner, number, branch.id)
     await make_assets(writing, owner, number, branch.id)
+    await make_captures(writing, branch.id, number)
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
     await calendars.clone_calendar(writing, owner, "stardate")
     await _imported_and_exported(writing, owner, number)
     character = await make_character(writing, owner, f"Character {number}")
+    await make_worlds(writing, owner, number, branch, character)
     await _look_and_sound(writing, owner, character, number)
     tree, *_ = [
         await make_tree(writing, owner, character, f"Topic {number}.{index}") for index in range(3)
@@ -377,6 +402,43 @@ async def _views(world: World) -> list[Any]:
     return [RelationshipView(row, row.a_id) for row in rows]
 
 
+async def _untranslated(world: World) -> list[Any]:
+    """Texts of each branch, of rows of one kind: each kind takes a statement of its own."""
+    branches = [row.id for row in await world.rows(Branch, world.owner)]
+    async with world.database.reading() as reading:
+        pages = await translations.untranslated_of_branches(
+            reading, world.owner, branches, PageRequest(first=9), "de", [TranslationTarget.LORE]
+        )
+    return [each for page in pages for each in page.nodes]
+
+
+async def _communities(_world: World) -> list[Any]:
+    """Communities of one node each."""
+    nodes = [Node(f"node {number}", "character", "Somebody") for number in range(MOST)]
+    return [Community(each.id, [each]) for each in nodes]
+
+
+async def _graph_edges(world: World) -> list[Any]:
+    """Those of all branches."""
+    branches = [row.id for row in await world.rows(Branch, world.owner)]
+    async with world.database.reading() as reading:
+        source = BranchSource(reading, world.owner)
+        graphs = await whole(source, branches, Wanted(), first=100)
+    return [edge for graph in graphs for edge in graph.edges]
+
+
+async def _world_edges(world: World) -> list[Any]:
+    rows = await world.rows(WorldRelation, world.owner)
+    return [
+        Edge(row.id, row.kind, row.label, row.source_id, row.target_id, row=row) for row in rows
+    ]
+
+
+async def _duplicates(world: World) -> list[Any]:
+    rows = await world.rows(WorldRelation, world.owner)
+    return [WorldDuplicate(row.source_id, row.target_id, Alikeness.SIMILAR, 0.5) for row in rows]
+
+
 async def _lore(world: World) -> list[Any]:
     return await world.rows(Lore, world.owner)
 
@@ -385,11 +447,18 @@ async def _lore(world: World) -> list[Any]:
 OTHER_PARENTS: dict[str, Callable[[World], Awaitable[list[Any]]]] = {
     "BranchDiff": _diffs,
     "BranchNode": _lore,
+    "Embeddable": _lore,
+    "GraphCommunity": _communities,
+    "WorldCommunity": _communities,
+    "GraphEdge": _graph_edges,
     "RelationshipView": _views,
     "StoryDefinition": _definitions,
     "StreamOpened": _openings,
     "Translatable": _lore,
+    "UntranslatedText": _untranslated,
     "Viewer": _viewers,
+    "WorldDuplicate": _duplicates,
+    "WorldGraphEdge": _world_edges,
 }
 
 
@@ -433,10 +502,15 @@ async def root_page(world: World, root: Field, **arguments: Any) -> Page[Any]:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "Calendar.render": {"world_times": [0, 86_400]},
     "Calendar.worldTimeOf": {"tiers": {"count": 41_001}},
+    "Branch.search": {"text": "Mira"},
+    "Branch.paths": {"from_": MIRA, "to": ODO},
+    "World.paths": {"from_": ENDS[0], "to": ENDS[1]},
+    "Branch.translationCoverage": {"language": "fr"},
+    "Branch.untranslated": {"language": "fr"},
     **{
         f"{name}.translated": {"field": field, "language": "fr"}
         for field, names in {
-            "title": ("Chapter", "Happening", "Lore", "Thread", "Translatable"),
+            "title": ("Chapter", "Embeddable", "Happening", "Lore", "Thread", "Translatable"),
             "name": ("StoryEntity", *(f"Story{each.title()}" for each in EntityKind)),
             "content": ("StoryEntry",),
             "kind": ("CharacterRelationship",),
@@ -473,6 +547,9 @@ async def parents_with_something(world: World, relation: Field) -> list[Any]:
             replace(each, resolved_at=Moment(f"branch {number}", number, None, None))
             for number, each in enumerate(candidates)
         ]
+    if str(relation) == "World.paths":
+        # The two ends are of one world.
+        candidates = [each for each in candidates if each.name == "World 0"] * MOST
     results, _ = await world.ask(relation.batch, candidates, sample_arguments(relation))
     fitting = [
         parent

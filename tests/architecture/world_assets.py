@@ -41,5 +41,5 @@ async def make_assets(writing: Writing, owner: Viewer, number: int, branch_id: s
         expected_head=None,
     )
     await app_settings.update_settings(
-        writing, owner, {"embedding_model_id": f"model {number}"}, None
+        writing, owner, {"embedding_model_id": "multilingual-e5-small-q4"}, None
     )

@@ -102,7 +102,13 @@ BRANCH_TABLES = {
     "dlt": "deltas",
 }
 # Tables that the architecture adds to the specifications' own.
-ADDED = {"sess": "login_sessions", "cast": "castings", "export": "exports", "vec": "vectors"}
+ADDED = {
+    "sess": "login_sessions",
+    "cast": "castings",
+    "wmrg": "world_merges",
+    "export": "exports",
+    "vec": "vectors",
+}
 RESERVED = {"gprov", "gend", "byok", "ulog"}
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"

@@ -8,6 +8,7 @@ from tests.e2e.asset_documents import ASSET_CHANGES, ASSET_PATHS, asset_inputs
 from tests.e2e.calendar_documents import CALENDAR_CHANGES
 from tests.e2e.callers import CHANGES, CHECKLIST, EMBRYO_ACTIVATE, TREE_ASK, Json
 from tests.e2e.draft_documents import DRAFT_CHANGES
+from tests.e2e.embedding_documents import EMBEDDING_CHANGES, EMBEDDING_PATHS, embedding_inputs
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
 from tests.e2e.entity_documents import ENTITY_CHANGES, ENTITY_PATHS, entity_inputs
 from tests.e2e.entry_documents import TEXT_CHANGES, TEXT_PATHS, text_inputs
@@ -15,11 +16,13 @@ from tests.e2e.form_documents import ANCHOR, FORM, FORM_CHANGES, VOICE_CHANGES
 from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, plot_inputs
+from tests.e2e.retrieval_documents import PROBES
 from tests.e2e.settings_documents import SETTING_CHANGES, SETTING_PATHS, setting_inputs
 from tests.e2e.story_documents import STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 from tests.e2e.ways_back_documents import WAY_OPERATIONS, WAYS_BACK
+from tests.e2e.world_documents import WORLD_CHANGES, WORLD_PATHS, world_inputs
 
 
 def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
@@ -89,15 +92,20 @@ def changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
         **_story_changes(ids),
         **_asset_changes(ids),
         **_setting_changes(ids),
+        **_embedding_changes(ids),
         **_plot_changes(ids),
         **_entity_changes(ids),
         **_text_changes(ids),
         **_ways_back(ids),
+        **_world_changes(ids),
         "changeCarry": (
             CARRYING,
             {"from": ids["Branch"], "to": ids["Branch"], "row": ids["Lore"]},
             "ChangeCarry",
         ),
+        "retrievalProbe": (PROBES, {"branch": ids["Branch"]}, "RetrievalProbe"),
+        "probeCaptureDelete": (PROBES, {"capture": ids["ProbeCapture"]}, "ProbeCaptureDelete"),
+        "probeCapturesDelete": (PROBES, {"story": ids["Story"]}, "ProbeCapturesDelete"),
     }
 
 
@@ -128,6 +136,14 @@ def _setting_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str |
     }
 
 
+def _embedding_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of how a story is embedded."""
+    return {
+        operation[0].lower() + operation[1:]: (EMBEDDING_CHANGES, {"input": given}, operation)
+        for operation, given in embedding_inputs(ids).items()
+    }
+
+
 def _plot_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
     """Those of lore, threads, happenings and translations."""
     return {
@@ -141,6 +157,14 @@ def _entity_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | 
     return {
         operation[0].lower() + operation[1:]: (ENTITY_CHANGES, {"input": given}, operation)
         for operation, given in entity_inputs(ids).items()
+    }
+
+
+def _world_changes(ids: Mapping[str, str]) -> dict[str, tuple[str, Json, str | None]]:
+    """Those of worlds that outlast stories; new ones are taken from everybody."""
+    return {
+        operation[0].lower() + operation[1:]: (WORLD_CHANGES, {"input": given}, operation)
+        for operation, given in world_inputs(ids).items()
     }
 
 
@@ -249,10 +273,14 @@ PATHS = {
     **{each: ["input", field] for each, field in {**ASSET_PATHS, **SETTING_PATHS}.items()},
     **{
         mutation: ["input", field]
-        for mutation, field in {**PLOT_PATHS, **TEXT_PATHS, **ENTITY_PATHS}.items()
+        for mutation, field in {**PLOT_PATHS, **TEXT_PATHS, **ENTITY_PATHS, **WORLD_PATHS}.items()
     },
     **{each[0].lower() + each[1:]: ["input", "branchId"] for each in WAY_OPERATIONS},
+    **{mutation: ["input", field] for mutation, field in EMBEDDING_PATHS.items()},
     "changeCarry": ["input", "fromBranchId"],
+    "retrievalProbe": ["input", "branchId"],
+    "probeCaptureDelete": ["input", "captureId"],
+    "probeCapturesDelete": ["input", "storyId"],
     "storyUpdate": ["input", "storyId"],
     "storyOpen": ["input", "storyId"],
     "storyDelete": ["input", "storyId"],

@@ -64,6 +64,9 @@ mutation TranslationSet($input: TranslationSetInput!) {
     branch { id head } errors { ...Refused }
   }
 }
+mutation TranslationImport($input: TranslationImportInput!) {
+  translationImport(input: $input) { created updated branch { id head } errors { ...Refused } }
+}
 mutation TranslationDelete($input: TranslationDeleteInput!) {
   translationDelete(input: $input) { deletedId branch { id head } errors { ...Refused } }
 }
@@ -174,6 +177,11 @@ def plot_inputs(ids: Mapping[str, str]) -> dict[str, Json]:
             "language": "de",
             "text": "Nicht meins",
         },
+        "TranslationImport": {
+            **branch,
+            "language": "de",
+            "translations": [{"targetId": ids["Lore"], "field": "body", "text": "Nicht meins"}],
+        },
         "TranslationDelete": {"translationId": ids["Translation"]},
     }
 
@@ -194,6 +202,7 @@ PLOT_PATHS = {
     "awarenessSet": "happeningId",
     "awarenessDelete": "awarenessId",
     "translationSet": "targetId",
+    "translationImport": "branchId",
     "translationDelete": "translationId",
 }
 
@@ -231,11 +240,18 @@ _TEXTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"targetId": '"lore_1"', "field": '"title"', "language": '"fr"', "text": '"x"'},
         [],
     ),
+    "translationImport": (
+        {"branchId": '"br_1"', "language": '"fr"', "translations": "[]"},
+        ["translations.0.targetId", "translations.0.field", "translations.0.text"],
+    ),
     "translationDelete": ({"translationId": '"tr_1"'}, []),
 }
 _NESTED = {
     "tags.1": 'tags: ["x", $value]',
     "keywords.1": 'keywords: ["x", $value]',
+    "translations.0.targetId": ('translations: [{ targetId: $value, field: "title", text: "x" }]'),
+    "translations.0.field": ('translations: [{ targetId: "lore_1", field: $value, text: "x" }]'),
+    "translations.0.text": ('translations: [{ targetId: "lore_1", field: "title", text: $value }]'),
     "involvements.0.entityId": "involvements: [{ entityId: $value }]",
     "involvements.0.role": 'involvements: [{ entityId: "char_1", role: $value }]',
     "awareness.0.characterId": "awareness: [{ characterId: $value }]",
@@ -250,9 +266,10 @@ def plot_texts() -> dict[str, tuple[str, list[str]]]:
     """Each change with `$value` in the place of each of its texts, and the path of that."""
     found = {}
     for mutation, (required, optional) in _TEXTS.items():
-        for place in dict.fromkeys([*required, *optional]):
+        texts = [name for name, value in required.items() if value != "[]"]
+        for place in dict.fromkeys([*texts, *optional]):
             given = {name: f"{name}: {value}" for name, value in required.items()}
-            given[place] = _NESTED.get(place, f"{place}: $value")
+            given[place.partition(".")[0]] = _NESTED.get(place, f"{place}: $value")
             written = f"{mutation}(input: {{ {', '.join(given.values())} }})"
             found[f"{mutation} {place}"] = (written, ["input", *place.split(".")])
     return found

@@ -21,10 +21,21 @@ from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import PLOT_PATHS
 from tests.e2e.settings_documents import SETTING_PATHS
 from tests.e2e.whole_lives import OTHER_CHANGES, Life, act, end, live
+from tests.e2e.world_documents import WORLD_PATHS
 
 # How the mutations of nouns begin that have nothing to do with characters, and others of these.
-OTHER_NOUNS = ("calendar", "story", "branch", "change", "asset", "setting", "provider", "profile")
-OTHERS = {*PLOT_PATHS, *TEXT_PATHS, *ENTITY_PATHS, *ASSET_PATHS, *SETTING_PATHS}
+OTHER_NOUNS = (
+    "calendar",
+    "story",
+    "branch",
+    "change",
+    "asset",
+    "setting",
+    "provider",
+    "profile",
+    "world",
+)
+OTHERS = {*WORLD_PATHS, *PLOT_PATHS, *TEXT_PATHS, *ENTITY_PATHS, *ASSET_PATHS, *SETTING_PATHS}
 # Every other field of Mutation but those that begin something of their own.
 MUTATIONS = {
     name

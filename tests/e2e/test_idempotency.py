@@ -31,6 +31,7 @@ from tests.e2e.callers import (
     command,
 )
 from tests.e2e.draft_documents import DRAFT_CHANGES
+from tests.e2e.embedding_documents import EMBEDDING_CHANGES, EMBEDDING_PATHS, embedding_input
 from tests.e2e.ending_documents import ENDING_CHANGES, SEAT_CHANGES
 from tests.e2e.entity_documents import (
     ENTITY_CHANGES,
@@ -45,11 +46,19 @@ from tests.e2e.history_documents import CARRYING
 from tests.e2e.identity_documents import IDENTITY_CHANGES
 from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import PLOT_CHANGES, PLOT_PATHS, make_plot, plot_inputs
+from tests.e2e.retrieval_documents import PROBES, make_capture
 from tests.e2e.settings_documents import SETTING_CHANGES, SETTING_PATHS, set_up, setting_inputs
 from tests.e2e.story_documents import STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_RULES
 from tests.e2e.ways_back_documents import WAY_OPERATIONS, WAYS_BACK, tell_story
+from tests.e2e.world_documents import (
+    WORLD_CHANGES,
+    WORLD_PATHS,
+    change_world,
+    make_lasting_world,
+    world_inputs,
+)
 
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
 OTHER_CARD = CARD.replace(b"Nell", b"Nora")
@@ -510,6 +519,24 @@ async def change_carry(owner: Caller) -> Send:
     return operation_of(owner, CARRYING, given, other, "ChangeCarry")
 
 
+def probe_change(operation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A capture that is made or deleted, and the same in another story."""
+
+    async def change(owner: Caller) -> Send:
+        given, other = [await _captured(owner) for _ in range(2)]
+        return operation_of(owner, PROBES, given, other, operation)
+
+    change.__name__ = operation[0].lower() + operation[1:]
+    return change
+
+
+async def _captured(owner: Caller) -> Json:
+    """A story with one capture."""
+    told = await tell_story(owner, "One.")
+    made = await make_capture(owner, told.story, told.branch)
+    return {"branch": told.branch, "story": told.story, "capture": made["ProbeCapture"]}
+
+
 async def _to_carry(owner: Caller) -> Json:
     """A fork with lore that the branch has not."""
     told = await tell_story(owner, "One.")
@@ -617,10 +644,51 @@ async def profiles_reset(owner: Caller) -> Send:
     return operation_of(owner, SETTING_CHANGES, given, other, "ProfilesReset")
 
 
+def embedding_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of how a story is embedded, and the same of another story."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [
+            {"input": await embedding_input(owner, operation, (await new_story(owner))["id"])}
+            for _ in range(2)
+        ]
+        return operation_of(owner, EMBEDDING_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+def world_change(mutation: str) -> Callable[[Caller], Awaitable[Send]]:
+    """A change of a world that outlasts stories, and the same of another world."""
+    operation = mutation[0].upper() + mutation[1:]
+
+    async def change(owner: Caller) -> Send:
+        given, other = [{"input": await _world_input(owner, operation)} for _ in range(2)]
+        return operation_of(owner, WORLD_CHANGES, given, other, operation)
+
+    change.__name__ = mutation
+    return change
+
+
+async def _world_input(owner: Caller, operation: str) -> Json:
+    if operation == "WorldCreate":
+        return {"name": f"Another {uuid.uuid4()}"}
+    made = await (await story_create(owner))({})
+    keys = {each["key"]: each["id"] for each in made.data["storyCreate"]["keys"]}
+    branch = made.data["storyCreate"]["story"]["currentBranch"]["id"]
+    ids = await make_lasting_world(owner, keys["mira"])
+    if operation == "CastingCreate":
+        await change_world(owner, "CastingDelete", castingId=ids["Casting"])
+    return world_inputs({**ids, "Branch": branch, "StoryCharacter": keys["mira"]})[operation]
+
+
 MUTATIONS = [
+    *[world_change(mutation) for mutation in ("worldCreate", *WORLD_PATHS)],
     asset_upload,
     *[asset_change(mutation) for mutation in ASSET_PATHS],
     *[setting_change(mutation) for mutation in SETTING_PATHS],
+    *[embedding_change(mutation) for mutation in EMBEDDING_PATHS],
     provider_create,
     profile_create,
     profiles_reset,
@@ -629,6 +697,7 @@ MUTATIONS = [
     *[text_change(mutation) for mutation in TEXT_PATHS],
     *[way_back(operation) for operation in WAY_OPERATIONS],
     change_carry,
+    *map(probe_change, ("RetrievalProbe", "ProbeCaptureDelete", "ProbeCapturesDelete")),
     story_create,
     story_update,
     story_open,
@@ -708,6 +777,7 @@ PLOT_MADE = {
     "awarenessSet": {},
     "awarenessDelete": {"happening_awareness": -1},
     "translationSet": {"translations": 1},
+    "translationImport": {"translations": 1},
     "translationDelete": {"translations": -1},
 }
 # How many rows more a mutation makes, by table.
@@ -723,13 +793,41 @@ MADE = {
     "profileDelete": {PROFILES: -1},
     "profilesReset": {},
     "assignmentSet": {},
+    "embeddingSwapStart": {},
+    "embeddingSwapResume": {"embeddings": 2},
+    "embeddingSwapCancel": {},
+    "embeddingRelabel": {},
     **TEXT_MADE,
     "branchUndo": {"story_entries": -1, "deltas": -1, "redo_steps": 1, "branch_events": 1},
     "branchRedo": {"story_entries": 1, "deltas": 1, "redo_steps": -1, "branch_events": 1},
     "branchRollback": {"story_entries": -2, "deltas": -2, "branch_events": 1},
     "branchFork": {"branches": 1, "story_entries": 1, "entities": 1, "lore": 1},
     "changeCarry": {"lore": 1, "deltas": 1, "branch_events": 1},
+    "retrievalProbe": {"probe_captures": 1},
+    "probeCaptureDelete": {"probe_captures": -1},
+    "probeCapturesDelete": {"probe_captures": -1},
     **{mutation: LOGGED | made for mutation, made in (PLOT_MADE | ENTITY_MADE).items()},
+    "worldCreate": {"persistent_worlds": 1},
+    "worldUpdate": {},
+    "worldDelete": {
+        "persistent_worlds": -1,
+        "world_entities": -3,
+        "world_relations": -1,
+        "world_merges": -1,
+        "castings": -1,
+    },
+    "worldUpsert": {"world_entities": 1},
+    "worldEntityCreate": {"world_entities": 1},
+    "worldEntityUpdate": {},
+    "worldEntityDelete": {"world_entities": -1, "world_relations": -1, "castings": -1},
+    "worldEntityMerge": {"world_merges": 1, "world_relations": -1},
+    "worldEntityUnmerge": {},
+    "worldEntityCast": LOGGED | {"entities": 1, "castings": 1},
+    "worldRelationSet": {"world_relations": 1},
+    "worldRelationDelete": {"world_relations": -1},
+    "worldSourceRemove": {},
+    "castingCreate": {"castings": 1},
+    "castingDelete": {"castings": -1},
     "storyCreate": {"stories": 1, "branches": 1, "entities": 1, "lore": 1, "story_entries": 1},
     "storyUpdate": {},
     "storyOpen": {},
@@ -790,6 +888,9 @@ MADE = {
 }
 # Which of them can be done again, and then make something else.
 REPEATABLE = {
+    "worldCreate",
+    "worldEntityCreate",
+    "worldEntityCast",
     "entryAssetAttach",
     "providerCreate",
     "profileCreate",
@@ -829,8 +930,11 @@ def ids_of(payload: Json) -> dict[str, str]:
         for name, value in payload.items()
         for index, row in enumerate(value if isinstance(value, list) else [value])
     }
-    return named | {
-        name: row["id"] for name, row in rows.items() if isinstance(row, dict) and "id" in row
+    listed = {name: row for name, row in rows.items() if name.partition(" ")[0].endswith("Ids")}
+    return {
+        **named,
+        **listed,
+        **{name: row["id"] for name, row in rows.items() if isinstance(row, dict) and "id" in row},
     }
 
 

@@ -32,10 +32,12 @@ from tests.e2e.history_documents import BRANCH_DIFF, BRANCH_EVENTS, BRANCH_LOG
 from tests.e2e.identity_documents import IDENTITY, IDENTITY_CHANGES, PETITION_EVENTS, PETITIONS
 from tests.e2e.ledgers import Ledger
 from tests.e2e.plot_documents import make_plot
+from tests.e2e.retrieval_documents import make_capture
 from tests.e2e.settings_documents import set_up
 from tests.e2e.story_documents import STORIES, STORY, STORY_CHANGES
 from tests.e2e.transfer_documents import TRANSFER_CHANGES, TRANSFERS, lorebook_taken
 from tests.e2e.tree_documents import TREE_CHANGES, TREE_EVENTS, TREE_RULES, TREE_SHAPE
+from tests.e2e.world_documents import make_lasting_world
 
 VIEWER = "{ viewer { user { name } roles } }"
 CARD = b'{"spec":"chara_card_v2","spec_version":"2.0","data":{"name":"Nell"}}'
@@ -133,6 +135,8 @@ async def world(server: ServerProcess, server_dsn: str, caller: Caller, ledger: 
         **await set_up(mine),
     }
     world.ids |= await make_assets(mine, world["StoryEntry"])
+    world.ids |= await make_capture(mine, world["Story"], world["Branch"])
+    world.ids |= await make_lasting_world(mine, world["StoryCharacter"])
     return world
 
 
@@ -197,6 +201,7 @@ KINDS = (
     "EntryAsset",
     "Chapter",
     "EraFlip",
+    "ProbeCapture",
     "Calendar",
     "ImportJob",
     "ImportItem",

@@ -461,3 +461,82 @@ async def test_a_translation_of_an_entry_stays_as_long_as_the_entry(caller: Call
     assert rolled["branchRollback"]["errors"] == []
     found = (await ask(caller, scene.branch))["translations"]
     assert [each["text"] for each in found["nodes"]] == ["Brume."]
+
+
+MISSING = """
+query Missing(
+  $branch: ID!, $kinds: [TranslationTarget!], $first: Int, $after: String, $language: String!
+) {
+  branch(id: $branch) {
+    untranslated(language: $language, kinds: $kinds, first: $first, after: $after) {
+      nodes { targetKind field text target { __typename id } } totalCount
+      pageInfo { hasNextPage endCursor }
+    }
+    translationCoverage(language: $language) { kind total translated missing }
+  }
+}
+"""
+
+
+async def test_what_is_missing_is_listed_and_said_in_one_import(caller: Caller) -> None:
+    """Rules V8, V9, V10."""
+    scene = await make_scene(caller)
+    asked = {"branch": scene.branch, "language": "fr"}
+
+    async def missing(**more: Any) -> Json:
+        return dict((await caller.ask(MISSING, {**asked, **more}, "Missing"))["branch"])
+
+    found = await missing(kinds=["ENTITY"], first=2)
+    assert found["untranslated"]["nodes"] == [
+        {
+            "targetKind": "ENTITY",
+            "field": "name",
+            "text": text,
+            "target": {"__typename": "StoryCharacter", "id": target},
+        }
+        for text, target in (("Mira", scene.mira), ("Odo", scene.odo))
+    ]
+    info = found["untranslated"]["pageInfo"]
+    assert (found["untranslated"]["totalCount"], info["hasNextPage"]) == (3, True)
+    rest = await missing(kinds=["ENTITY"], first=2, after=info["endCursor"])
+    assert [each["text"] for each in rest["untranslated"]["nodes"]] == ["Quay"]
+
+    def wordings(nodes: list[Json]) -> list[Json]:
+        return [
+            {"targetId": each["target"]["id"], "field": each["field"], "text": f"«{each['text']}»"}
+            for each in nodes
+        ]
+
+    everything = (await missing())["untranslated"]["nodes"]
+    assert [each["field"] for each in everything] == ["name"] * 3 + ["content"] * 3
+    wrong = wordings(everything)
+    wrong[1]["field"], wrong[4]["targetId"] = "colour", "x"
+    given = {"branchId": scene.branch, "language": "fr", "translations": wrong}
+    refused = (await caller.ask(PLOT_CHANGES, {"input": given}, "TranslationImport"))[
+        "translationImport"
+    ]
+    assert [(each["code"], each["path"]) for each in refused.pop("errors")] == [
+        ("FIELD_NOT_TRANSLATABLE", ["input", "translations", "1", "field"]),
+        ("NOT_FOUND", ["input", "translations", "4", "targetId"]),
+    ]
+    assert set(refused.values()) == {None}
+    assert (await missing())["untranslated"]["totalCount"] == 6
+    done = await change(
+        caller,
+        "TranslationImport",
+        branchId=scene.branch,
+        language="fr",
+        translations=wordings(everything),
+    )
+    assert (done["created"], done["updated"]) == (6, 0)
+    after = await missing()
+    assert after["untranslated"]["nodes"] == []
+    counts = {each["kind"]: each for each in after["translationCoverage"]}
+    assert counts["ENTITY"] == {"kind": "ENTITY", "total": 3, "translated": 3, "missing": 0}
+    assert counts["LORE"] == {"kind": "LORE", "total": 0, "translated": 0, "missing": 0}
+    assert len(counts) == 7
+    undone = await caller.ask(WAYS_BACK, {"branch": scene.branch}, "BranchUndo")
+    assert undone["branchUndo"]["errors"] == []
+    assert (await missing())["untranslated"]["totalCount"] == 6
+    answer = await caller.post(MISSING, {**asked, "language": "french"}, "Missing")
+    assert {each["extensions"]["code"] for each in answer.body["errors"]} == {"LANGUAGE_INVALID"}

@@ -19,6 +19,7 @@ from schema.root import schema
 from tests.conftest import ServerProcess
 from tests.e2e.asset_documents import asset_texts
 from tests.e2e.callers import Caller, Json, dialled
+from tests.e2e.embedding_documents import embedding_texts
 from tests.e2e.entity_documents import entity_texts
 from tests.e2e.entry_documents import text_texts
 from tests.e2e.form_documents import ANCHOR
@@ -40,6 +41,7 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
     **plot_texts(),
     **asset_texts(),
     **setting_texts(),
+    **embedding_texts(),
     **text_texts(),
     **entity_texts(),
     **{
@@ -53,6 +55,22 @@ CHANGES: dict[str, tuple[str, list[str]]] = {
             ("rowId", 'rowId: x, fromBranchId: "br_1", toBranchId: "br_2"'),
         )
     },
+    "retrievalProbe branchId": (
+        "retrievalProbe(input: { branchId: $value })",
+        ["input", "branchId"],
+    ),
+    "retrievalProbe text": (
+        'retrievalProbe(input: { branchId: "br_1", text: $value })',
+        ["input", "text"],
+    ),
+    "probeCaptureDelete captureId": (
+        "probeCaptureDelete(input: { captureId: $value })",
+        ["input", "captureId"],
+    ),
+    "probeCapturesDelete storyId": (
+        "probeCapturesDelete(input: { storyId: $value })",
+        ["input", "storyId"],
+    ),
     "treeCreate topic": (
         'treeCreate(input: { characterId: "character_1", topic: $value })',
         ["input", "topic"],
@@ -639,6 +657,14 @@ NULLS = {
     "LorebookEntryUpdateInput": {"entryId": "lbe_1", "position": None},
     "CalendarUpdateInput": {"calendarId": "cal_1", "isFavorite": None},
     "StoryUpdateInput": {"storyId": "story_1", "definition": {"setting": None}},
+    "WorldUpdateInput": {"worldId": "world_1", "name": None},
+    "WorldEntityUpdateInput": {"worldEntityId": "went_1", "tags": None},
+    "WorldRelationSetInput": {
+        "sourceId": "went_1",
+        "targetId": "went_2",
+        "kind": "knows",
+        "weight": None,
+    },
     "LoreUpdateInput": {"loreId": "lore_1", "priority": None},
     "ThreadUpdateInput": {"threadId": "thr_1", "status": None},
     "HappeningUpdateInput": {"happeningId": "hap_1", "commonKnowledge": None},
@@ -891,12 +917,12 @@ def test_these_arguments_take_times_and_json() -> None:
     for scalar, within, counted in (
         ("DateTime", fields, 2),
         ("DateTime", arguments, 0),
-        ("Float", fields, 6),
+        ("Float", fields, 25),
         ("Float", arguments, 0),
-        ("JSON", fields, 15),
+        ("JSON", fields, 18),
         ("JSON", arguments, 3),
-        ("Long", fields, 7),
-        ("Long", arguments, 1),
+        ("Long", fields, 11),
+        ("Long", arguments, 8),
     ):
         takers = [each for each in within if get_named_type(each.type).name == scalar]
         assert len(takers) == counted, scalar
