@@ -10,6 +10,7 @@ from db.enums import EmbedderFailure, EmbeddingBackend, SearchMode
 from db.tables import Branch, Story
 from resolvers.context import Context
 from services import embedding as service
+from services.access import rows_by_ids
 from services.embedding import EmbedderChoice
 
 # The most neighbours of a row that are shown.
@@ -130,17 +131,18 @@ async def similar_of_rows(
         )
     near = {(row.branch_id, row.row_id): each for (row, _), each in zip(asked, found, strict=True)}
     nodes: dict[str, Any] = {}
-    for kind, table in service.KINDS.items():
-        ids = list(
-            dict.fromkeys(
+    async with context.reading() as reading:
+        # One statement for each kind, also where none is near: their number is the same for all.
+        for kind, table in service.KINDS.items():
+            ids = [
                 f"{branch_id}:{each.row_id}"
                 for (branch_id, _), neighbours in near.items()
                 for each in neighbours
                 if each.kind is kind
-            )
-        )
-        if ids:
-            nodes |= dict(zip(ids, await context.many(table, ids), strict=True))
+            ]
+            wanted = list(dict.fromkeys(ids))
+            rows_there = await rows_by_ids(reading, context.viewer, table, wanted)
+            nodes |= dict(zip(wanted, rows_there, strict=True))
     return [
         [
             SimilarRow(each.similarity, node)

@@ -61,6 +61,7 @@ from services.petitions import expire_petitions
 from services.providers import ProviderSettings, make_provider
 from services.rehearsing import Rehearsals
 from services.runs import Asking, Retries, RunWorker, forget_old_texts
+from services.searching import WordSweeper
 
 logger = structlog.get_logger("mirrorgraph.server")
 
@@ -218,6 +219,7 @@ def _chores(settings: Settings, files: FileStore) -> dict[str, Chore]:
         "delete files that nothing shows": sweeper.sweep_given_up,
         "delete bytes without a row": sweeper.sweep_orphans,
         "delete vectors that nothing has": VectorSweeper().sweep,
+        "delete words that nothing has": WordSweeper().sweep,
         "forget old exports": forget_old_exports,
         "forget old texts of runs": lambda writing: forget_old_texts(writing, days),
         "issue missing identity records": issue_missing_records,

@@ -8,7 +8,7 @@ import strawberry
 from strawberry.scalars import JSON
 
 from db.enums import EntityStatus, MergeEffect, WorldEntityKind
-from resolvers import worlds as resolve
+from resolvers.worlds import changing as resolve
 from schema.base import Long, Payload, described, described_input, field, mutation
 from schema.branch_rows import EXPECTED_HEAD
 from schema.worlds.rows import (
@@ -200,6 +200,7 @@ class WorldSourceRemoveInput:
 class WorldSourceRemovePayload(Payload):
     """What became of what named the source."""
 
+    world: World | None = field("The world.")
     entities_changed: int | None = field("How many entities do not name it any more.")
     relations_changed: int | None = field("How many relations stay, told by other sources.")
     relations_deleted: int | None = field("How many relations were told nowhere else and went.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import strawberry
 
 from db.enums import CentralityKind
-from resolvers import world_figures as resolve
+from resolvers.worlds import figures as resolve
 from schema.base import described, field, relation
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import strawberry
 from strawberry.scalars import JSON
 
 from db.enums import Alikeness, MergeEffect, TruncationReason, WorldEntityKind
-from resolvers import world_figures as resolve_figures
 from resolvers import worlds as resolve
+from resolvers.worlds import figures as resolve_figures
 from schema.base import Connection, Long, Node, described, enum, field, relation, row_type
 from schema.worlds.figures import WorldCentrality, WorldCommunities
 

@@ -80,15 +80,27 @@ def _lines(looked: Looked, *, is_name: bool) -> str:
     return f"array_to_string({array}, E'\\n')"
 
 
-def _arms(columns: Callable[[Looked, bool], str]) -> str:
+def _arms(columns: Callable[[Looked, bool], str], *, is_anywhere: bool = False) -> str:
+    where = (
+        "" if is_anywhere else "WHERE branch_id = ANY($1::text[]) AND '{kind}' = ANY($2::text[])"
+    )
     return " UNION ALL ".join(
         f"SELECT branch_id, '{kind}' AS kind, id, {str(is_name).lower()} AS is_name"
         f"{columns(looked, is_name)} FROM {looked.table.__tablename__} "
-        f"WHERE branch_id = ANY($1::text[]) AND '{kind}' = ANY($2::text[])"
+        f"{where.format(kind=kind)}"
         for kind, looked in LOOKED.items()
         for is_name in (True, False)
         if looked.names or not is_name
     )
+
+
+def _text_column(looked: Looked, is_name: bool) -> str:
+    return f", {_lines(looked, is_name=is_name)} AS text"
+
+
+def texts_anywhere() -> str:
+    """All texts of all branches as SQL, in the column `text`."""
+    return _arms(_text_column, is_anywhere=True)
 
 
 # Texts whose words are not known yet are found, too: with all they say.
@@ -97,7 +109,7 @@ _MATCHES: Statement[Any] = Statement(
     "CASE WHEN s.terms IS NULL THEN t.text END AS text, md5(t.text) AS hash, "
     "cardinality(s.terms) AS length, "
     "ARRAY(SELECT w FROM unnest($3::text[]) AS w WHERE w = ANY(s.terms)) AS words "
-    f"FROM ({_arms(lambda looked, is_name: f', {_lines(looked, is_name=is_name)} AS text')}) t "
+    f"FROM ({_arms(_text_column)}) t "
     "LEFT JOIN search_texts s ON s.text_hash = md5(t.text) "
     "WHERE s.terms IS NULL OR s.terms && $3::text[]",
     ("branch_ids", "kinds", "words"),

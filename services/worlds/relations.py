@@ -17,7 +17,7 @@ from sqlmodel import col
 from db.ids import new_id
 from db.paging import PagedList, SortKey
 from db.reading import Writing, any_of, columns, param, statement
-from db.tables import WorldEntity, WorldRelation
+from db.tables import World, WorldEntity, WorldRelation
 from services.access import Viewer, require_row, visible
 from services.errors import Invalid
 from services.text import MAX_LINE, checked_lines, checked_text
@@ -111,9 +111,10 @@ async def delete_relation(writing: Writing, viewer: Viewer, relation_id: str) ->
 
 async def remove_source(
     writing: Writing, viewer: Viewer, world_id: str, source: str
-) -> tuple[int, int, int]:
+) -> tuple[World, int, int, int]:
     """Take back a source: entities and relations do not name it any more, and a relation that was
-    told nowhere else goes. How many entities and relations stay without it, how many relations go.
+    told nowhere else goes. The world, and how many entities and relations stay without it, how
+    many relations go.
 
     Raises NotFound, Invalid (TEXT_…).
     """
@@ -123,7 +124,7 @@ async def remove_source(
     gone = await writing.run(_delete_of_source(), **named)
     relations = await writing.run(_forget_source(WorldRelation), **named)
     entities = await writing.run(_forget_source(WorldEntity), **named)
-    return entities, relations, gone
+    return world, entities, relations, gone
 
 
 def checked_relation(values: Mapping[str, Any], *path: str | int) -> dict[str, Any]:

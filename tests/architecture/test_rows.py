@@ -44,6 +44,7 @@ from db.tables.entities import Stackable, Visual
 from db.tables.stories import ClassifierStatus
 from resolvers.accounts import ViewerRow
 from resolvers.branch_rows import ResolvedAt
+from resolvers.embedding import EmbeddingSwap, SimilarRow, StoryEmbedder
 from resolvers.entities import RelationshipView
 from resolvers.graphs import (
     CentralNode,
@@ -54,8 +55,8 @@ from resolvers.graphs import (
     GraphPath,
 )
 from resolvers.searching import ExcludedRow, SearchHit, SearchResult
-from resolvers.world_figures import WorldCentrality, WorldCentralNode
 from resolvers.worlds import WorldDuplicate, WorldGraph, WorldGraphNode, WorldPath
+from resolvers.worlds.figures import WorldCentrality, WorldCentralNode
 from schema.base import Payload, UserError
 from schema.runs import RunEvent
 from services import app_settings, comparing, deltas, translations, worlds
@@ -81,6 +82,9 @@ from tests.architecture.declared import (
 
 # Types that are no rows, with the class of their values.
 VALUES: dict[str, type[Any]] = {
+    "EmbeddingSwap": EmbeddingSwap,
+    "SimilarRow": SimilarRow,
+    "StoryEmbedder": StoryEmbedder,
     "AgentAssignment": AgentAssignment,
     "BranchDiff": comparing.BranchDiff,
     "Brief": Brief,

@@ -25,6 +25,8 @@ OPENS_TRANSACTIONS = {
     "services.housekeeping",
     "services.rehearsing",
     "services.runs.worker",
+    # Keeps the words of texts that are looked into for the first time.
+    "services.searching.surfaces",
 }
 
 

@@ -78,6 +78,21 @@ WITHOUT_VIEWER = {
     # The clock's acts, not anybody's.
     "services.endings.archive_deceased",
 }
+# The parts of searching look into branches and stories that were found for the viewer; vectors
+# and words are those of a text, whoever has it.
+SEARCHING = {
+    "services.embedding.nearest.nearest_rows",
+    "services.embedding.nearest.neighbours_of_rows",
+    "services.embedding.nearest.vectors_of_rows",
+    "services.embedding.storing.copy_vectors",
+    "services.embedding.storing.has_vectors",
+    "services.embedding.storing.keep_vectors",
+    "services.embedding.storing.kept_hashes",
+    "services.embedding.swapping.progress_of",
+    "services.embedding.syncing.embed_texts",
+    "services.searching.surfaces.matches_in",
+    "services.searching.surfaces.sizes_of",
+}
 # The parts of the log work on a branch that their caller holds, or reads after it was found for the
 # viewer.
 INNER = {
@@ -93,6 +108,12 @@ INNER = {
     "services.deltas.closing.close_over",
     "services.deltas.closing.keep_ties",
     "services.deltas.embedding.embedded_hashes",
+    "services.deltas.embedding.branches_to_embed",
+    "services.deltas.embedding.forget_models",
+    "services.deltas.embedding.mark_fresh",
+    "services.deltas.embedding.note_embedded",
+    "services.deltas.embedding.rename_model",
+    "services.deltas.embedding.texts_to_embed",
     "services.deltas.embedding.forget_embeddings",
     "services.deltas.events.note_event",
     "services.deltas.looking_back.images_before",
@@ -123,7 +144,7 @@ INNER = {
     "services.deltas.writing.forget_redo",
     "services.past.images_at",
 }
-WITHOUT_VIEWER |= INNER
+WITHOUT_VIEWER |= INNER | SEARCHING
 HANDLES = {"Reading", "Writing", "Database"}
 OWNERS = {"custodian_user_id", "owner_user_id"}
 

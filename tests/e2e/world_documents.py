@@ -63,7 +63,7 @@ mutation WorldRelationDelete($input: WorldRelationDeleteInput!) {
 }
 mutation WorldSourceRemove($input: WorldSourceRemoveInput!) {
   worldSourceRemove(input: $input) {
-    entitiesChanged relationsChanged relationsDeleted errors { ...Refused }
+    world { id } entitiesChanged relationsChanged relationsDeleted errors { ...Refused }
   }
 }
 mutation CastingCreate($input: CastingCreateInput!) {
