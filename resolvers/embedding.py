@@ -63,6 +63,7 @@ async def embedders_of_stories(context: Context, stories: Sequence[Story]) -> li
         )
         progress = await service.progress_of(
             reading,
+            context.viewer,
             {
                 each.id: targets[each.id].model_id if each.id in targets else None
                 for each in stories
@@ -127,7 +128,10 @@ async def similar_of_rows(
     asked = [(each, model) for each in live if (model := models[each.branch_id]) is not None]
     async with context.reading() as reading:
         found = await service.neighbours_of_rows(
-            reading, [(row.branch_id, row.row_id, model) for row, model in asked], most
+            reading,
+            context.viewer,
+            [(row.branch_id, row.row_id, model) for row, model in asked],
+            most,
         )
     near = {(row.branch_id, row.row_id): each for (row, _), each in zip(asked, found, strict=True)}
     nodes: dict[str, Any] = {}

@@ -12,6 +12,8 @@ from typing import Any
 
 from db.enums import SearchKind
 from db.reading import Reading, Record, Statement
+from db.tables import Branch
+from services.access import Viewer, rows_by_ids
 from services.deltas import LOGGED
 from services.embedding.vectors import checked, cosine, literal
 
@@ -112,14 +114,21 @@ async def nearest_rows(
 
 
 async def neighbours_of_rows(
-    reading: Reading, rows: Sequence[tuple[str, str, str]], limit: int
+    reading: Reading, viewer: Viewer, rows: Sequence[tuple[str, str, str]], limit: int
 ) -> list[list[Neighbour]]:
     """For each row, by its branch, its own id and the model, the others of its branch that are
-    nearest; none for a row that has no vector. Like `nearest_rows`.
+    nearest; none for a row that has no vector, or that the viewer may not see.
     """
     found: list[list[Neighbour]] = [[] for _ in rows]
-    if rows:
-        branch_ids, row_ids, model_ids = (list(each) for each in zip(*rows, strict=True))
+    seen = {
+        each.id
+        for each in await rows_by_ids(reading, viewer, Branch, [each for each, _, _ in rows])
+        if each is not None
+    }
+    if seen:
+        # Those that are hidden keep their places, with nothing to be found.
+        asked = [each if each[0] in seen else ("", "", "") for each in rows]
+        branch_ids, row_ids, model_ids = (list(each) for each in zip(*asked, strict=True))
         for row in await reading.all(
             _SIMILAR, branch_ids=branch_ids, row_ids=row_ids, model_ids=model_ids, most=limit
         ):

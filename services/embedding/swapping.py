@@ -20,7 +20,7 @@ from db.enums import EmbeddingBackend
 from db.reading import Reading, Record, Statement, Writing, columns, param, statement
 from db.tables import Branch, Story
 from services import deltas
-from services.access import Viewer, hold_row, require_row
+from services.access import Viewer, hold_row, require_row, rows_by_ids
 from services.deltas.embedding import texts_in
 from services.embedding.embedders import Embedder, EmbedderChoice, Embedders
 from services.embedding.nearest import KINDS
@@ -67,12 +67,17 @@ _PROGRESS: Statement[Any] = Statement(
 )
 
 
-async def progress_of(reading: Reading, targets: Mapping[str, str | None]) -> dict[str, Progress]:
-    """How far stories, which the viewer may see, are embedded, by their ids; `targets` are the
-    names under which the vectors are kept of the models that are to take over.
+async def progress_of(
+    reading: Reading, viewer: Viewer, targets: Mapping[str, str | None]
+) -> dict[str, Progress]:
+    """How far stories are embedded, by their ids; nothing is said of one that the viewer may not
+    see. `targets` are the names under which the vectors are kept of the models that are to take
+    over.
     """
+    stories = await rows_by_ids(reading, viewer, Story, list(targets))
+    seen = [each.id for each in stories if each is not None]
     rows = await reading.all(
-        _PROGRESS, story_ids=list(targets), model_ids=[each or "" for each in targets.values()]
+        _PROGRESS, story_ids=seen, model_ids=[targets[each] or "" for each in seen]
     )
     found = {row.story_id: Progress(row.rows, row.stale, row.staged) for row in rows}
     return {each: found.get(each, Progress()) for each in targets}

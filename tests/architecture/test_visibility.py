@@ -82,13 +82,11 @@ WITHOUT_VIEWER = {
 # and words are those of a text, whoever has it.
 SEARCHING = {
     "services.embedding.nearest.nearest_rows",
-    "services.embedding.nearest.neighbours_of_rows",
     "services.embedding.nearest.vectors_of_rows",
     "services.embedding.storing.copy_vectors",
     "services.embedding.storing.has_vectors",
     "services.embedding.storing.keep_vectors",
     "services.embedding.storing.kept_hashes",
-    "services.embedding.swapping.progress_of",
     "services.embedding.syncing.embed_texts",
     "services.searching.surfaces.matches_in",
     "services.searching.surfaces.sizes_of",

@@ -64,7 +64,7 @@ async def models(one: Shelf) -> dict[str, int]:
 
 async def progress(one: Shelf, reading: Reading) -> Progress:
     story_id = one.branch.story_id
-    found = await embedding.progress_of(reading, {story_id: f"{one.provider_id}:{NEW}"})
+    found = await embedding.progress_of(reading, one.viewer, {story_id: f"{one.provider_id}:{NEW}"})
     return found[story_id]
 
 

@@ -192,6 +192,7 @@ async def test_the_nearest_rows_are_those_of_an_exact_scan(
         async with database.reading() as reading:
             near, none = await embedding.neighbours_of_rows(
                 reading,
+                one.viewer,
                 [
                     (one.branch.id, rows["annab"], embedder.model_id),
                     (one.branch.id, "char_gone", embedder.model_id),
