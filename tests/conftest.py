@@ -151,7 +151,13 @@ class ServerProcess:
             "schema.cli",
             "serve",
             cwd=ROOT,
-            env={**base, "MIRRORGRAPH_PORT": "0", **self._environment},
+            # The local model takes its time for each text: tests that are about it ask for it.
+            env={
+                **base,
+                "MIRRORGRAPH_PORT": "0",
+                "MIRRORGRAPH_EMBEDDER": "none",
+                **self._environment,
+            },
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

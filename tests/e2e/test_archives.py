@@ -34,6 +34,9 @@ OTHER_NOUNS = (
     "provider",
     "profile",
     "world",
+    "embedding",
+    "retrieval",
+    "probe",
 )
 OTHERS = {*WORLD_PATHS, *PLOT_PATHS, *TEXT_PATHS, *ENTITY_PATHS, *ASSET_PATHS, *SETTING_PATHS}
 # Every other field of Mutation but those that begin something of their own.

@@ -27,6 +27,11 @@ LORE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return {"MIRRORGRAPH_EMBEDDER": "local"}
+
+
 async def change(caller: Caller, operation: str, **given: Any) -> Json:
     (payload,) = (await caller.ask(EMBEDDING_CHANGES, {"input": given}, operation)).values()
     return dict(payload)

@@ -68,7 +68,7 @@ OTHER_BOOK = BOOK.replace(b"Once", b"Twice")
 
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
-    return {"MIRRORGRAPH_AUTH": "token"}
+    return {"MIRRORGRAPH_AUTH": "token", "MIRRORGRAPH_EMBEDDER": "local"}
 
 
 async def signed_in(caller: Caller, dsn: str, name: str) -> Caller:

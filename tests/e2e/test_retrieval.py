@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from services.embedding import LOCAL_MODEL
 from services.embedding.local import is_installed
 from tests.e2e.callers import Caller, Json
 from tests.e2e.plot_documents import PLOT_CHANGES
 from tests.e2e.retrieval_documents import PREVIEW, PROBES, probe_on
 from tests.e2e.ways_back_documents import Told, tell_story
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return {"MIRRORGRAPH_EMBEDDER": "local"}
 
 
 async def done(caller: Caller, document: str, operation: str, **variables: Any) -> Json:

@@ -17,6 +17,11 @@ CAST = [
 ]
 
 
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    return {"MIRRORGRAPH_EMBEDDER": "local"}
+
+
 async def test_the_acceptance_document_finds_rows_and_entries(caller: Caller) -> None:
     """Rules B70, B76, B78."""
     text = "Fog rose. 昨夜、灯台に灯がともる。 Mira slept."
