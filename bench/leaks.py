@@ -84,9 +84,17 @@ def questions() -> list[Question]:
     ]
     for name, field in branch.fields.items():
         if "asOf" in field.args:
-            newest = f"{name}(last: {_NEWEST}, asOf: {{ entryId: $at }})"
+            size = f"{'last' if 'last' in field.args else 'first'}: {_NEWEST}"
+            what = _WANTED.get(name, "")
+            if any(is_required_argument(each) for each in field.args.values()) and not what:
+                continue
+            newest = f"{name}({what}{size}, asOf: {{ entryId: $at }})"
             found.append(writer.question(name, field, newest, _DEPTH))
     return found
+
+
+# What must be said besides the moment; fields that need more are not asked.
+_WANTED = {"search": 'text: "the", '}
 
 
 class _Writer:

@@ -324,13 +324,13 @@ class CostReader:
         return _Part(size, 1, self._parts(node.selection_set, named, asked))
 
     def _asked_page(self, node: FieldNode, field: GraphQLField) -> _Size | None:
-        """The size of the page that a connection is asked for, or None for other fields. What has
-        a size of its own unless one is given is no connection, and has its own limit too.
+        """The size of the page that a connection is asked for, or None for other fields. What is
+        read in one direction alone is no connection, and has a size and a limit of its own.
         """
         if "first" not in field.args:
             return None
         own = field.args["first"].default_value
-        if isinstance(own, int):
+        if "last" not in field.args and isinstance(own, int):
             for argument in node.arguments or ():
                 if argument.name.value == "first":
                     return self._size(argument.value, own)

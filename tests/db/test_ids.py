@@ -78,7 +78,6 @@ UUID_TABLES = {
     "pack": "vault_packs",
     "cal": "vault_calendars",
     "asset": "assets",
-    "probe": "probe_captures",
     "scen": "vault_scenarios",
     "tmpl": "vault_character_templates",
 }
@@ -93,6 +92,7 @@ BRANCH_TABLES = {
     "chap": "chapters",
     "entry": "story_entries",
     "ast": "entry_assets",
+    "probe": "probe_captures",
     "tr": "translations",
     "rel": "character_relationships",
     "hinv": "happening_involvements",
@@ -107,7 +107,6 @@ ADDED = {
     "cast": "castings",
     "wmrg": "world_merges",
     "export": "exports",
-    "vec": "vectors",
 }
 RESERVED = {"gprov", "gend", "byok", "ulog"}
 
@@ -131,7 +130,7 @@ def test_the_registry_is_the_glossarys_table_and_the_tables_added_since() -> Non
     assert {text: each.table for text, each in PREFIXES.items() if text not in expected} == ADDED
     assert {text for text, each in PREFIXES.items() if each.in_branch} == set(BRANCH_TABLES)
     ulids = {text for text, each in PREFIXES.items() if each.body is Body.ULID}
-    assert ulids == (set(ULID_TABLES) | set(ADDED)) - {"vec"}
+    assert ulids == (set(ULID_TABLES) | set(ADDED))
     assert not RESERVED & set(PREFIXES)
 
 

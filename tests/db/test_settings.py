@@ -94,6 +94,8 @@ def test_an_empty_environment_is_enough() -> None:
         "assets_key": None,
         "assets_max_bytes": 16 * 1024 * 1024,
         "assets_retention_days": 7.0,
+        "embedder": None,
+        "embedder_threads": 1,
         "demo_content": True,
         "web_dir": PROJECT_ROOT / "explorer" / "dist",
         "log_format": "console",

@@ -329,6 +329,7 @@ async def test_everybody_reads_their_own_acts_and_an_auditor_all(world: World) -
         return [each["action"] for each in found["nodes"]]
 
     assert await actions(world.owner) == [
+        "world_created",
         "asset_uploaded",
         "asset_uploaded",
         "provider_created",

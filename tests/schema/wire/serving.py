@@ -199,7 +199,7 @@ class Query:
         return Thing(number=1)
 
     @strawberry.field
-    def things(self, first: int | None = 20) -> ThingPage:
+    def things(self, first: int | None = 20, last: int | None = None) -> ThingPage:
         return ThingPage(nodes=[Thing(number=each) for each in range(min(first or 0, 50))])
 
     @strawberry.field
