@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from db.engine import Database, open_database
 from db.migrating import migrate
 from services import accounts
 from services.access import ANONYMOUS, Viewer
+from tests.forking import ForkedCommand, base_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -120,11 +119,11 @@ async def people(database: Database) -> People:
 
 
 class ServerProcess:
-    """A server as its users start it: `python -m schema.cli serve` on a port of the system's."""
+    """A server as `python -m schema.cli serve` starts it, on a port of the system's."""
 
     def __init__(self, **environment: str) -> None:
         self._environment = environment
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkedCommand | None = None
         self.address = ""
         self.output = ""
         self._reading: list[asyncio.Task[None]] = []
@@ -138,32 +137,21 @@ class ServerProcess:
         return self.url.replace("http", "ws", 1)
 
     @property
-    def process(self) -> asyncio.subprocess.Process:
+    def process(self) -> ForkedCommand:
         assert self._process is not None
         return self._process
 
     async def start(self) -> ServerProcess:
         """Start and wait until the address is printed; fails with the output otherwise."""
-        base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "schema.cli",
-            "serve",
-            cwd=ROOT,
+        environment = {
+            **base_environment(),
+            "MIRRORGRAPH_PORT": "0",
             # The local model takes its time for each text: tests that are about it ask for it.
-            env={
-                **base,
-                "MIRRORGRAPH_PORT": "0",
-                "MIRRORGRAPH_EMBEDDER": "none",
-                **self._environment,
-            },
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+            "MIRRORGRAPH_EMBEDDER": "none",
+            **self._environment,
+        }
+        self._process = await ForkedCommand(["serve"], environment).start()
         ready = asyncio.get_running_loop().create_future()
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
         self._reading = [
             asyncio.create_task(self._read(self._process.stdout, ready)),
             asyncio.create_task(self._read(self._process.stderr, None)),
@@ -188,9 +176,7 @@ class ServerProcess:
 
     async def stop(self, signal: int = 15) -> int:
         """Send a signal and wait for the end; the exit status."""
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(signal)
+        self.process.send_signal(signal)
         status = await asyncio.wait_for(self.process.wait(), 30)
         await asyncio.gather(*self._reading, return_exceptions=True)
         return status

@@ -7,9 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import shutil
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.acceptance import document
 from tests.conftest import ROOT, ServerProcess
+from tests.forking import ForkedCommand, base_environment
 
 # Longer than anything here takes on a slow machine: a test that hits it has failed.
 PATIENCE = 30.0
@@ -467,18 +466,10 @@ async def node_lines(script: str, **arguments: Any) -> AsyncIterator[Json]:
 
 async def command(*arguments: str, **environment: str) -> tuple[int, str, str]:
     """A command of the server: its exit status and what it printed to both outputs."""
-    base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "schema.cli",
-        *arguments,
-        cwd=ROOT,
-        env={**base, "MIRRORGRAPH_PORT": "0", **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = await ForkedCommand(
+        arguments, {**base_environment(), "MIRRORGRAPH_PORT": "0", **environment}
+    ).start()
     async with asyncio.timeout(PATIENCE):
-        printed, complained = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, printed.decode(), complained.decode()
+        printed, complained = await asyncio.gather(process.stdout.read(), process.stderr.read())
+        status = await process.wait()
+    return status, printed.decode(), complained.decode()
