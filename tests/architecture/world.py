@@ -218,7 +218,7 @@ async def make_one_of_each(writing: Writing, owner: Viewer, number: int) -> None
     await make_entries(writing, owner, number, branch.id)
     await make_entities(writing, owner, number, branch.id)
     await make_assets(writing, owner, number, branch.id)
-    await make_captures(writing, branch.id)
+    await make_captures(writing, owner, branch.id)
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
     await calendars.clone_calendar(writing, owner, "stardate")
     await _imported_and_exported(writing, owner, number)

@@ -2,33 +2,62 @@
 
 from __future__ import annotations
 
-import gzip
+from collections.abc import Iterable
 
-from db.enums import CaptureMode
-from db.ids import new_id
-from db.reading import Writing
+import numpy as np
+from sqlalchemy import LargeBinary, update
+from sqlmodel import col
+
+from db.enums import CaptureMode, SearchKind
+from db.reading import Reading, Writing, param, statement
 from db.tables import ProbeCapture
-from services.scenes import narrative_tail
+from services.access import Viewer
+from services.retrieval.capturing import keep_capture
+from services.retrieval.gathering import World, read_world
+from services.retrieval.retrieving import Vector, queries_in, retrieve
 
-PAYLOAD = b'{"version": 1, "failure": null, "pools": []}'
+_ALIKE: Vector = np.array([1, 0], dtype=np.float32)
 
 
-async def make_captures(writing: Writing, branch_id: str) -> None:
-    """Some that can be read, and one that cannot."""
-    entry = await narrative_tail(writing, branch_id)
-    assert entry is not None
-    readable = gzip.compress(PAYLOAD)
-    await writing.insert_many(
-        ProbeCapture,
-        [
-            {
-                "branch_id": branch_id,
-                "row_id": new_id("probe_captures"),
-                "target_entry_id": entry.row_id,
-                "capture_mode": CaptureMode.LIGHT,
-                "payload": payload,
-                "payload_size": len(PAYLOAD),
-            }
-            for payload in (readable, b"", readable)
-        ],
+class _AllAlike:
+    """A model to which each lore says what each query does."""
+
+    model_id = "alike"
+
+    def __init__(self, world: World, queries: int) -> None:
+        self._world = world
+        self.vectors = [_ALIKE] * queries
+
+    async def near(
+        self, _reading: Reading, _branch_id: str, kind: SearchKind, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        found = [(each, 1.0) for each in self._world.lore] if kind is SearchKind.LORE else []
+        return [found[:limit] for _ in self.vectors]
+
+    async def vectors_of(
+        self, _reading: Reading, _branch_id: str, ids: Iterable[str]
+    ) -> dict[str, Vector]:
+        return dict.fromkeys(ids, _ALIKE)
+
+
+@statement(ProbeCapture)
+def _spoil() -> object:
+    return (
+        update(ProbeCapture)
+        .where(col(ProbeCapture.row_id) == param("row_id"))
+        .values(payload=param("payload", LargeBinary()))
     )
+
+
+async def make_captures(writing: Writing, owner: Viewer, branch_id: str) -> None:
+    """Some that can be read, and one that cannot."""
+    world = await read_world(writing, owner, branch_id)
+    queries = queries_in(world, "I look around.")
+    found = await retrieve(
+        writing, owner, world, "I look around.", queries, _AllAlike(world, len(queries))
+    )
+    assert any(pool.ranked for pool in found.pools)
+    for _ in range(2):
+        await keep_capture(writing, owner, found, CaptureMode.DEEP)
+    spoilt = await keep_capture(writing, owner, found, CaptureMode.LIGHT)
+    await writing.run(_spoil(), row_id=spoilt.row_id, payload=b"")
