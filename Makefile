@@ -18,7 +18,7 @@ run: $(VENV)/run.stamp
 	@exec $(SERVE) serve
 
 test: check $(CLIENTS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What can be said about the code without running it.
 check: $(VENV)/dev.stamp web

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
-from db.embedded import start_embedded
 from db.engine import Database, open_database
-from db.migrating import migrate
 from services import accounts
 from services.access import ANONYMOUS, Viewer
+from tests.clusters import Cluster
 from tests.forking import ForkedCommand, base_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,57 +31,16 @@ def shared(*parts: str) -> Path:
     return path
 
 
-@dataclass
-class Cluster:
-    """A PostgreSQL server with a migrated template database."""
-
-    dsn: str
-    names: Iterator[int]
-
-    def dsn_of(self, name: str) -> str:
-        return self.dsn.replace("/postgres?", f"/{name}?")
-
-    async def run(self, sql: str) -> None:
-        connection = await asyncpg.connect(self.dsn)
-        try:
-            await connection.execute(sql)
-        finally:
-            await connection.close()
-
-    async def new_database(self, template: str = "migrated") -> str:
-        name = f"test_{next(self.names)}"
-        await self.run(f"CREATE DATABASE {name} TEMPLATE {template}")
-        return self.dsn_of(name)
-
-    async def drop(self, dsn: str) -> None:
-        name = dsn.partition("/test_")[2].partition("?")[0]
-        await self.run(f"DROP DATABASE test_{name} WITH (FORCE)")
-
-
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="mg"))  # short: socket paths have about 100 bytes
-    embedded = start_embedded(folder, exclusively=True)
-    cluster = Cluster(embedded.dsn, itertools.count())
-
-    async def prepare() -> None:
-        # Nothing here outlives the session, so nothing is made to wait for the disk.
-        await cluster.run("ALTER SYSTEM SET fsync = off")
-        await cluster.run("SELECT pg_reload_conf()")
-        await cluster.run("CREATE DATABASE migrated")
-        await migrate(cluster.dsn_of("migrated"))
-
-    try:
-        asyncio.run(prepare())
-        yield cluster
-    finally:
-        embedded.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    cluster = Cluster()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture
 async def dsn(cluster: Cluster) -> AsyncIterator[str]:
-    """A fresh migrated database."""
+    """A migrated database without rows."""
     dsn = await cluster.new_database()
     yield dsn
     await cluster.drop(dsn)

@@ -8,7 +8,7 @@ import pytest
 
 from db.engine import open_database
 from tests.architecture.world import World, build_world
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 
 
 # Of the session, not of the package: a worker may come back to these tests after others.

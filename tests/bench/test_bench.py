@@ -15,7 +15,7 @@ from bench.servers import serving as serving_contender
 from bench.workloads import RUN_EVENTS, TREE_ASK, TREE_CREATE, W1, W2
 from db.engine import Database, open_database
 from tests.acceptance import document
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 
 TABLES = ("mirror_trees", "tree_nodes", "citations")
 

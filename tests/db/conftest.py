@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from db.engine import Database, open_database
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 
 
 @pytest.fixture(scope="module")

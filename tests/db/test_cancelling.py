@@ -11,7 +11,7 @@ from sqlalchemy import select
 from db.engine import open_database
 from db.reading import columns, statement
 from db.tables import Setting
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 
 POOL = 5
 

@@ -23,7 +23,7 @@ from db.engine import (
 )
 from db.reading import Statement, columns, compile_statement, param, record_class, statement
 from db.tables import Setting
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 from tests.db.conftest import until
 
 SLEEP: Statement[Any] = compile_statement(

@@ -13,7 +13,7 @@ import pytest
 
 from db import listening
 from db.listening import Listener
-from tests.conftest import Cluster
+from tests.clusters import Cluster
 from tests.db.conftest import until
 
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from tests.conftest import Cluster, ServerProcess, serving
+from tests.clusters import Cluster
+from tests.conftest import ServerProcess, serving
 from tests.e2e.callers import Caller
 from tests.e2e.ledgers import Ledger
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.conftest import Cluster, ServerProcess, serving
+from tests.clusters import Cluster
+from tests.conftest import ServerProcess, serving
 from tests.e2e.asset_documents import (
     ASSET_CHANGES,
     ASSET_UPLOAD,

@@ -19,7 +19,8 @@ from db.reading import columns, compile_statement, record_class
 from db.tables import Branch, Delta, RedoStep
 from services import deltas
 from services.access import Viewer
-from tests.conftest import Cluster, serving
+from tests.clusters import Cluster
+from tests.conftest import serving
 from tests.e2e.callers import Caller
 from tests.e2e.ways_back_documents import WAYS_BACK, Told, tell_story
 from tests.factories import append_entry

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 
-from tests.conftest import Cluster, ServerProcess, serving
+from tests.clusters import Cluster
+from tests.conftest import ServerProcess, serving
 from tests.e2e.callers import PATIENCE, Answer, Caller, Json, command
 from tests.e2e.ledgers import Ledger
 

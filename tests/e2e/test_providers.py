@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from tests.conftest import Cluster, ServerProcess, serving
+from tests.clusters import Cluster
+from tests.conftest import ServerProcess, serving
 from tests.e2e.callers import Caller, Json, numbers_of, text_of
 from tests.scripted_provider import Script, ScriptedProvider, scripted_provider
 

@@ -17,7 +17,8 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.conftest import Cluster, serving
+from tests.clusters import Cluster
+from tests.conftest import serving
 from tests.e2e.callers import Caller, Json, Socket, dialled
 
 # Stands in variables, documents, questions and cards; no span may hold it.

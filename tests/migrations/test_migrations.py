@@ -30,7 +30,8 @@ from db.migrating import (
     write_revision,
 )
 from db.tables import metadata
-from tests.conftest import ROOT, Cluster
+from tests.clusters import Cluster
+from tests.conftest import ROOT
 
 FILES = sorted(VERSIONS.glob("*.py"))
 OWN_LAYERS = {"db", "services", "resolvers", "schema", "tests", "bench"}
