@@ -128,6 +128,9 @@ def _checked(entities: Sequence[NewEntity]) -> list[dict[str, Any]]:
     return wanted
 
 
+_AMBIGUOUS = "Several entities go by this name: make them one, or name them apart."
+
+
 @dataclass(slots=True)
 class _Known:
     """The entities that may be meant, and their names."""
@@ -155,8 +158,7 @@ class _Known:
             }
             found = list(named.values())
         if len(found) > 1:
-            told = "Several entities go by this name: make them one, or name them apart."
-            raise Invalid(told, "NAME_AMBIGUOUS", path)
+            raise Invalid(_AMBIGUOUS, "NAME_AMBIGUOUS", path)
         return found[0] if found else None
 
 
@@ -171,6 +173,8 @@ async def _put_entities(
     meant: set[Any] = set()
     made, changed = [], []
     aliases: dict[str, dict[str, str]] = {}
+    held = {alias: {row.id for row in rows} for alias, rows in known.by_alias.items()}
+    by_alias = []
     for index, (key, wanted) in enumerate(zip(keys, entities, strict=True)):
         path = ("input", "entities", index, "name")
         row = known.find(wanted, *path)
@@ -194,14 +198,22 @@ async def _put_entities(
             if len(aliases[own_id]) > MAX_LINES:
                 told = f"An entity has {MAX_LINES} aliases at most."
                 raise LimitReached(told, path=(*path[:-1], "aliases"))
+            if row.folded_name != wanted["folded_name"]:
+                by_alias.append((path, (row.kind, wanted["folded_name"])))
             if after is None and aliases[own_id] == before:
                 done.entities.add(None)
             else:
                 changed.append(after or _values_of(row))
                 done.entities.add("updated")
+        for each in aliases[own_id]:
+            held.setdefault((wanted["kind"], each), set()).add(own_id)
         if aliases[own_id] == before:
             del aliases[own_id]
         done.ids.append(KeyedId(key, own_id))
+    # Else the same call once more would not know who is meant.
+    for path, alias in by_alias:
+        if len(held[alias]) > 1:
+            raise Invalid(_AMBIGUOUS, "NAME_AMBIGUOUS", path)
     await writing.insert_many(WorldEntity, made)
     if changed:
         await writing.run(_update_many(), rows=changed)

@@ -114,10 +114,20 @@ async def test_all_of_it_is_refused_where_anything_is(
     )
 
 
+async def test_nobody_gets_a_name_by_which_another_of_the_same_call_is_found(made: Made) -> None:
+    """Rules O8, O9."""
+    await put(made, [entity("m", "Mira", aliases=["Ana"])])
+    both = [entity("a", "Ana"), entity("o", "Odo", aliases=["Ana"])]
+    assert await made.refusal(worlds.upsert, made.id, both, []) == (
+        "NAME_AMBIGUOUS",
+        ("input", "entities", 0, "name"),
+    )
+
+
 NAMES = st.sampled_from(["Mira", "mira", "Odo", "Ana", "長卿", "相如"])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(NAMES, st.lists(NAMES, max_size=2)), max_size=4))
 async def test_twice_is_as_good_as_once(made: Made, wanted: list[tuple[str, list[str]]]) -> None:
     """Rule O9."""
