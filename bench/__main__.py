@@ -18,8 +18,6 @@ from db.settings import load_settings
 from schema.cli import TOLD, with_database
 
 DEFAULT_SCALE = 100_000
-# Growth is measured from here.
-BASE_SCALE = 1_000
 
 
 def _say(text: str) -> None:
@@ -48,12 +46,11 @@ async def _seed(scale: int | str) -> None:
     await with_database(load_settings(), tell_story if scale in SIZES else grow_trees)
 
 
-async def _run(rounds: int, seconds: float, scale: int | None, only: list[str]) -> None:
+async def _run(rounds: int, seconds: float, scale: int, only: list[str]) -> None:
     path = await measure.run(
         rounds=rounds,
         seconds=seconds,
-        nodes=scale or DEFAULT_SCALE,
-        base=BASE_SCALE if scale is not None else None,
+        nodes=scale,
         say=_say,
         only=only,
     )
@@ -80,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="measure, on a database of its own")
     run.add_argument("--rounds", type=int, default=5)
     run.add_argument("--seconds", type=float, default=4, help="length of each round's parts")
-    run.add_argument("--scale", type=_nodes, help="nodes; also measures growth up to here")
+    run.add_argument(
+        "--scale", type=_nodes, default=DEFAULT_SCALE, help="nodes of W1 and W2, rows of W10"
+    )
     run.add_argument("--only", nargs="+", choices=measure.NAMES, default=measure.NAMES)
     given = parser.parse_args(arguments)
     try:

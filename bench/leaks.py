@@ -45,7 +45,7 @@ _PRESENT = {"Branch", "Story", "DeltaConnection"}
 _TRANSLATED = ("content", "body", "title", "name", "description", "kind")
 _MARKS = re.compile(rf"{MARK}(\d+)")
 # The documents are longer than any that a client writes.
-_WIDE = MIRRORGRAPH.set_to(
+WIDE = MIRRORGRAPH.set_to(
     MIRRORGRAPH_MAX_TOKENS="1000000",
     MIRRORGRAPH_MAX_DEPTH="30",
     MIRRORGRAPH_MAX_ALIASES="100000",
@@ -70,19 +70,18 @@ def questions() -> list[Question]:
     """One for each list of a branch that can be read as of a moment; the first is of characters by
     name, and goes on to everything around them.
     """
-    writer = _Writer()
-    branch = writer.schema.type_map["Branch"]
-    assert isinstance(branch, GraphQLObjectType)
+    writer = Writer()
+    branch = writer.fields_of("Branch")
     found = [
         writer.question(
             "character",
-            branch.fields["entities"],
+            branch["entities"],
             "entities(first: 5, search: $name, asOf: { entryId: $at })",
             _DEPTH_OF_CHARACTERS,
-            ", $name: String",
+            "$at: ID!, $name: String",
         )
     ]
-    for name, field in branch.fields.items():
+    for name, field in branch.items():
         if "asOf" in field.args:
             size = f"{'last' if 'last' in field.args else 'first'}: {_NEWEST}"
             what = _WANTED.get(name, "")
@@ -97,27 +96,41 @@ def questions() -> list[Question]:
 _WANTED = {"search": 'text: "the", '}
 
 
-class _Writer:
+class Writer:
     """Writes documents that ask for everything."""
 
     def __init__(self) -> None:
         self.schema = build_schema((PROJECT_ROOT / "schema" / "schema.graphql").read_text())
         self._fragments: dict[str, str] = {}
 
+    def fields_of(self, name: str) -> dict[str, GraphQLField]:
+        """The fields of a type."""
+        kind: Any = self.schema.type_map[name]
+        fields: dict[str, GraphQLField] = kind.fields
+        return fields
+
     def question(
-        self, name: str, field: GraphQLField, call: str, depth: int, variables: str = ""
+        self, name: str, field: GraphQLField, call: str, depth: int, variables: str = "$at: ID!"
     ) -> Question:
+        """Asks for a field of a branch and for everything below, as deep as that."""
         self._fragments = {}
         rows = self._selection(field, depth)
-        operation = f"query Leaks($id: ID!, $at: ID!{variables})"
-        document = f"{operation} {{ branch(id: $id) {{ {call} {rows} }} }}"
+        operation = f"query Leaks($id: ID!, {variables})"
+        # A call may lead through other fields, which it leaves open.
+        ends = "}" * (call.count("{") - call.count("}"))
+        document = f"{operation} {{ branch(id: $id) {{ {call} {rows} {ends} }} }}"
         return Question(name, "\n".join((document, *self._fragments.values())))
 
     def _selection(self, field: GraphQLField, depth: int) -> str:
-        """Everything of what a field leads to, as deep as that; of a list, its rows."""
+        """Everything of what a field leads to, as deep as that; of a list, its rows, and of a
+        graph, its nodes and edges.
+        """
         kind: Any = get_named_type(field.type)
         if isinstance(kind, GraphQLObjectType) and "nodes" in kind.fields:
-            return f"{{ nodes {self._selection(kind.fields['nodes'], depth)} }}"
+            is_graph = "edges" in kind.fields and "pageInfo" not in kind.fields
+            rows = ("nodes", "edges") if is_graph else ("nodes",)
+            below = " ".join(f"{each} {self._selection(kind.fields[each], depth)}" for each in rows)
+            return f"{{ {below} }}"
         is_abstract = isinstance(kind, GraphQLInterfaceType | GraphQLUnionType)
         kinds = self.schema.get_possible_types(kind) if is_abstract else [kind]
         spread = " ".join(f"...{self._fragment(each, depth)}" for each in kinds)
@@ -179,7 +192,7 @@ async def measure(
     draw = random.Random(0)
     known = 0
     times: dict[str, list[float]] = {}
-    async with serving(_WIDE, dsn) as server:
+    async with serving(WIDE, dsn) as server:
         of_character, *lists = questions()
         for number in range(asked):
             if number % 20 == 0:
@@ -190,7 +203,7 @@ async def measure(
                 if question is of_character:
                     variables["name"] = draw.choice(names)
                 began = time.perf_counter()
-                data = await _answer(server, question.body(**variables))
+                data = await answer_of(server, question.body(**variables))
                 times.setdefault(question.name, []).append(time.perf_counter() - began)
                 known += check(question.name, position, data)
     return {
@@ -204,10 +217,11 @@ async def measure(
     }
 
 
-async def _answer(server: Served, body: bytes) -> Json:
+async def answer_of(server: Served, body: bytes) -> Json:
+    """What is asked for. Raises RuntimeError where it is refused."""
     answer: Any = await server.answer(body)
     if "errors" in answer:
-        raise RuntimeError(f"a question of B2 was refused: {answer['errors'][0]}")
+        raise RuntimeError(f"a question was refused: {answer['errors'][0]}")
     data: Json = answer["data"]
     return data
 
@@ -216,17 +230,25 @@ def check(question: str, position: int, answer: Json) -> int:
     """How many texts an answer as of an entry has. Raises RuntimeError when one comes later."""
     known = 0
     late: list[str] = []
-    for path, text in _texts(answer, ()):
-        for mark in _MARKS.findall(text):
-            known += 1
-            if int(mark) > position:
-                late.append(f"{'.'.join(path)} ({mark})")
+    for path, mark in marks_in(answer):
+        known += 1
+        if mark > position:
+            late.append(f"{path} ({mark})")
     if late:
         raise RuntimeError(
             f"{len(late)} texts of {question} as of entry {position} are known too early: "
             f"{', '.join(late[:10])}"
         )
     return known
+
+
+def marks_in(answer: Any) -> Iterator[tuple[str, int]]:
+    """The numbers behind every MARK in the texts of an answer, each with the names that lead to it,
+    joined by points.
+    """
+    for path, text in _texts(answer, ()):
+        for mark in _MARKS.findall(text):
+            yield ".".join(path), int(mark)
 
 
 def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -1,8 +1,10 @@
 """Measures: equal answers first, then rounds in which the servers take turns, then the sums.
 
 Only what was measured in the same round is compared, so a neighbour on the machine disturbs both.
-W1 and W2 are here, W6 is in `fan_out`, W9 in `first_token`; of stories, W7 and B6 are in `forking`,
-W8 and B7 in `reversing`, B10 in `past_moments`, B2 in `leaks`; B9 is in `communities`.
+W1 and W2 are here, W3 is in `branch_pages`, W5 in `meaning`, W6 in `fan_out`, W9 in `first_token`,
+W10 in `growth`; of stories, W7 and B6 are in `forking`, W8 and B7 in `reversing`, B10 in
+`past_moments`, B2 in `leaks`, B3 in `awareness`; B4 is in `vectors`, B5 in `names`, W4 and B8 in
+`walks`, B9 in `communities`.
 """
 
 from __future__ import annotations
@@ -10,10 +12,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,26 @@ import asyncpg
 import orjson
 
 from bench import (
+    awareness,
+    branch_pages,
     communities,
     fan_out,
     first_token,
     forking,
     generator,
+    growth,
     leaks,
+    meaning,
+    names,
     past_moments,
     reversing,
+    vectors,
+    walks,
 )
-from bench.figures import ratios, spread
-from bench.load import CONNECTIONS, Load, generator_name, load
+from bench.load import CONNECTIONS, generator_name
 from bench.servers import CONTENDERS, MIRRORGRAPH, Served, peer_packages, serving
-from bench.workloads import W1, WORKLOADS, Workload
+from bench.turns import Say, in_rounds
+from bench.workloads import WORKLOADS, Workload
 from db.embedded import EmbeddedPostgres, start_embedded
 from db.engine import open_database
 from db.migrating import migrate
@@ -41,22 +49,27 @@ from db.migrating import migrate
 FOLDER = Path(__file__).resolve().parent
 # Changes with the generator, so that databases of an older one are not measured.
 _GENERATION = 1
-_WARM_UP_SECONDS = 3.0
 _COUNTED_REQUESTS = 100
 # Trees that are asked for in turn.
 _TREES_ASKED = 50
 
-Say = Callable[[str], None]
-
 # What is measured on an empty database of its own, by name.
 _ON_EMPTY: dict[str, Callable[[str, int, Say], Awaitable[Any]]] = {
+    "W3": branch_pages.measure,
+    "W4": walks.measure,
+    "W5": meaning.measure,
     "W6": fan_out.measure,
     "W7": forking.measure,
     "W8": reversing.measure,
     "W9": first_token.measure,
+    "W10": growth.measure,
     "B2": leaks.measure,
+    "B3": awareness.measure,
+    "B4": vectors.measure,
+    "B5": names.measure,
     "B6": forking.measure_grid,
     "B7": reversing.measure_turns,
+    "B8": walks.measure_grid,
     "B9": communities.measure,
     "B10": past_moments.measure,
 }
@@ -64,53 +77,18 @@ _ON_EMPTY: dict[str, Callable[[str, int, Say], Awaitable[Any]]] = {
 NAMES = (*(each.name for each in WORKLOADS), *_ON_EMPTY)
 
 
-@dataclass
-class Measured:
-    """The rounds of one workload, by server."""
-
-    loads: dict[str, list[Load]] = field(default_factory=dict)
-    # Milliseconds of the server's processor time for each request, round by round.
-    processor: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, name: str, load: Load, processor: float | None) -> None:
-        """Note one server's part of a round."""
-        self.loads.setdefault(name, []).append(load)
-        if processor is not None:
-            milliseconds = processor / load.requests * 1000
-            self.processor.setdefault(name, []).append(milliseconds)
-
-    def summary(self) -> dict[str, Any]:
-        """Medians and spread, and the first server against each of the others."""
-        first, *others = self.loads
-        summed: dict[str, Any] = {}
-        for other in others:
-            rates = [[each.rate for each in self.loads[name]] for name in (first, other)]
-            summed |= ratios(f"vs_{other}", *rates)
-        summed["servers"] = {
-            name: {
-                "requests_per_second": spread([each.rate for each in loads]),
-                "median_milliseconds": spread([each.median * 1000 for each in loads]),
-                "p99_milliseconds": spread([each.p99 * 1000 for each in loads]),
-                "processor_milliseconds": spread(self.processor.get(name, [])),
-            }
-            for name, loads in self.loads.items()
-        }
-        return summed
-
-
 async def run(
     *,
     rounds: int,
     seconds: float,
     nodes: int,
-    base: int | None,
     say: Say,
     only: Collection[str] = NAMES,
 ) -> Path:
     """Measure the workloads of these names; where the result was written.
 
-    W1 and W2 are measured on `nodes` nodes, and the growth of W1 from `base`; the others on an
-    empty database.
+    W1 and W2 are measured on `nodes` nodes, W10 up to as many rows; the others on an empty
+    database.
     """
     result: dict[str, Any] = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -128,8 +106,10 @@ async def run(
         result["postgresql"] = await _version(embedded.dsn)
         workloads = result["workloads"] = {}
         if requests := [each for each in WORKLOADS if each.name in only]:
-            await _requests(result, embedded, requests, base, say)
-        for name, measured in _ON_EMPTY.items():
+            await _requests(result, embedded, requests, say)
+        sizes = (growth.BASE, nodes)
+        parts = _ON_EMPTY | {"W10": partial(growth.measure, sizes=sizes)}
+        for name, measured in parts.items():
             if name in only:
                 async with _empty(embedded, name.lower()) as dsn:
                     workloads[name] = await measured(dsn, rounds, say)
@@ -146,7 +126,6 @@ async def _requests(
     result: dict[str, Any],
     embedded: EmbeddedPostgres,
     requests: Sequence[Workload],
-    base: int | None,
     say: Say,
 ) -> None:
     """Measure W1 and W2, as far as asked for, into the result."""
@@ -161,7 +140,9 @@ async def _requests(
         await _check_equal(servers, trees)
         say("The answers of all servers are equal.")
         for workload in requests:
-            measured = await _measure(servers, workload, trees, rounds, seconds, say)
+            measured = await in_rounds(
+                servers, workload.name, workload.bodies(trees), rounds, seconds, say
+            )
             summary = measured.summary()
             summary["response_bytes"] = await _response_bytes(servers[0], workload, trees[0])
             workloads[workload.name] = summary
@@ -169,10 +150,6 @@ async def _requests(
     for workload in requests:
         count = await _statements(embedded, dsn, workload, trees[0])
         workloads[workload.name]["statements_per_request"] = count
-    if base is not None:
-        small = await _prepared(embedded, base, say)
-        growth = await _growth(small, dsn, rounds, seconds, say)
-        result["growth"] = {"W1": {"from": base, "to": nodes, **growth}}
 
 
 @contextlib.asynccontextmanager
@@ -245,53 +222,6 @@ async def _check_equal(servers: Sequence[Served], trees: Sequence[str]) -> None:
 
 async def _response_bytes(server: Served, workload: Workload, tree: str) -> int:
     return len(orjson.dumps(await server.answer(workload.body(tree))))
-
-
-async def _measure(
-    servers: Sequence[Served],
-    workload: Workload,
-    trees: Sequence[str],
-    rounds: int,
-    seconds: float,
-    say: Say,
-) -> Measured:
-    bodies = workload.bodies(trees)
-    for server in servers:
-        await load(server.url, bodies, _WARM_UP_SECONDS)
-    measured = Measured({each.name: [] for each in servers})
-    for number in range(rounds):
-        say(f"{workload.name}, round {number + 1} of {rounds}")
-        # Each goes first as often as the others.
-        turn = number % len(servers)
-        for server in [*servers[turn:], *servers[:turn]]:
-            before = server.processor_seconds()
-            stretch = await load(server.url, bodies, seconds)
-            after = server.processor_seconds()
-            used = after - before if before is not None and after is not None else None
-            measured.add(server.name, stretch, used)
-    return measured
-
-
-async def _growth(small: str, large: str, rounds: int, seconds: float, say: Say) -> dict[str, Any]:
-    """How many times longer W1 takes on the larger database, in paired rounds."""
-    ratios = []
-    async with (
-        serving(MIRRORGRAPH, small) as with_small,
-        serving(MIRRORGRAPH, large) as with_large,
-    ):
-        pair = [
-            (with_small, W1.bodies(await _tree_ids(small))),
-            (with_large, W1.bodies(await _tree_ids(large))),
-        ]
-        for server, bodies in pair:
-            await load(server.url, bodies, _WARM_UP_SECONDS)
-        for number in range(rounds):
-            say(f"growth of W1, round {number + 1} of {rounds}")
-            medians = {}
-            for server, bodies in pair if number % 2 == 0 else pair[::-1]:
-                medians[server] = (await load(server.url, bodies, seconds)).median
-            ratios.append(medians[with_large] / medians[with_small])
-    return {"latency": round(statistics.median(ratios), 3), "rounds": [round(r, 3) for r in ratios]}
 
 
 async def _statements(

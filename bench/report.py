@@ -30,28 +30,89 @@ def _requests(result: Json, workloads: Json) -> list[str]:
     lines = [
         f"{result['nodes']:,} nodes, rounds of {result['seconds']:g} s, "
         f"{result['connections']} connections, load by {result['load_generator']}",
-        f"{'':4} {'server':14} {'requests/s':>22} {'median ms':>10} {'p99 ms':>8} {'CPU ms':>8}",
+        _OF_SERVERS,
     ]
     for name, workload in workloads.items():
-        for server, figures in workload["servers"].items():
-            processor = figures["processor_milliseconds"]
-            shown = _spread(figures["requests_per_second"])
-            lines.append(
-                f"{name:4} {server:14} {shown:>22} {figures['median_milliseconds']['median']:10.2f}"
-                f" {figures['p99_milliseconds']['median']:8.2f}"
-                + (f" {processor['median']:8.2f}" if processor else "")
-            )
+        lines += _servers(name, workload)
     for name, workload in workloads.items():
         lines.append(
             f"{name}: {_ratios(workload)}; {workload['statements_per_request']:g} statements and "
             f"{workload['response_bytes']:,} bytes per request"
         )
-    for name, growth in result.get("growth", {}).items():
-        lines.append(
-            f"{name} takes {growth['latency']:.2f} times as long on {growth['to']:,} nodes as on "
-            f"{growth['from']:,}"
-        )
     lines.append(_peak(result["peak_memory_mib"]))
+    return lines
+
+
+_OF_SERVERS = (
+    f"{'':4} {'server':14} {'requests/s':>22} {'median ms':>10} {'p99 ms':>8} {'CPU ms':>8}"
+)
+
+
+def _servers(name: str, workload: Json) -> list[str]:
+    lines = []
+    for server, figures in workload["servers"].items():
+        processor = figures["processor_milliseconds"]
+        shown = _spread(figures["requests_per_second"])
+        lines.append(
+            f"{name:4} {server:14} {shown:>22} {figures['median_milliseconds']['median']:10.2f}"
+            f" {figures['p99_milliseconds']['median']:8.2f}"
+            + (f" {processor['median']:8.2f}" if processor else "")
+        )
+    return lines
+
+
+def _branch_pages(figures: Json) -> list[str]:
+    """W3."""
+    return [
+        f"W3, pages of a branch of {figures['rows']:,} rows: {_ratios(figures)}; "
+        f"{figures['response_bytes']:,} bytes per request",
+        _OF_SERVERS,
+        *_servers("W3", figures),
+    ]
+
+
+def _searches(figures: Json) -> list[str]:
+    """W5."""
+    lines = [f"W5, hybrid searches of a branch, {figures['vectors']}"]
+    for share, part in figures["shares"].items():
+        times = part["milliseconds"]
+        lines.append(
+            f"{'':4} {share:>6} ({part['rows']:,} rows): recall {part['recall']:.3f}, "
+            f"{_milliseconds(times['request'])}, {part['vs_statement']:.2f} times the bare "
+            f"statement's {_milliseconds(times['statement'])}; by meaning alone "
+            f"{_milliseconds(times['by_meaning'])}, {part['by_meaning_vs_statement']:.2f} times"
+        )
+    return lines
+
+
+def _vectors(figures: Json) -> list[str]:
+    """B4."""
+    lines = [f"B4, the {figures['nearest']} nearest rows of a branch, by its share of all vectors"]
+    for cloud, measured in figures["clouds"].items():
+        lines.append(
+            f"{'':4} {cloud}: the index takes {measured['index_seconds']:g} s and "
+            f"{measured['index_mib']:g} MiB"
+        )
+        for share, parts in measured["shares"].items():
+            lines += [
+                f"{'':8} {share:>6} {name:32} recall {each['recall']:.3f}, "
+                f"{each['fewest_rows']:3} rows at least, {_milliseconds(each['milliseconds'])}, "
+                f"first {each['first_milliseconds']:.1f} ms"
+                for name, each in parts.items()
+            ]
+    return lines
+
+
+def _growth(figures: Json) -> list[str]:
+    """W10."""
+    lines = ["W10, growth"]
+    for name, each in figures.items():
+        times = ", ".join(
+            f"{int(size):,} rows {_milliseconds(taken)}"
+            for size, taken in each["milliseconds"].items()
+        )
+        grown = ", ".join(f"{value:.2f} times" for value in each["latency"].values())
+        lines.append(f"{'':4} {name}: {times}; {grown}")
     return lines
 
 
@@ -102,6 +163,14 @@ def _first_token(figures: Json) -> list[str]:
         ]
         lines.append(" ".join((f"{'':4} {client:14}", *(f"{each:>16}" for each in shown))))
     return lines
+
+
+def _neighbourhoods(figures: Json) -> list[str]:
+    """W4."""
+    return [
+        f"W4, neighbourhoods of depth 3 in {figures['entities']:,} entities and "
+        f"{figures['relations']:,} relations: {_beside_bare(figures)}"
+    ]
 
 
 def _fork(figures: Json) -> list[str]:
@@ -187,6 +256,66 @@ def _leaks(figures: Json) -> list[str]:
     ]
 
 
+def _perspectives(figures: Json) -> list[str]:
+    """B3."""
+    learned = ", ".join(f"{way} {count:,}" for way, count in figures["learned"].items())
+    return [
+        f"B3, {figures['questions']:,} questions of characters: {figures['facts_shown']:,} facts "
+        f"shown, {figures['facts_shown_but_unknown']:,} of them not known, "
+        f"{figures['facts_known_but_not_shown']:,} known and not shown; learned: {learned}",
+        *(
+            f"{'':4} {name:16} {_milliseconds(each['of_one'])}; of everything "
+            f"{_milliseconds(each['of_all'])}, p95 {each['p95_vs_unfiltered']:.2f} times as long"
+            for name, each in figures["fields"].items()
+        ),
+    ]
+
+
+def _walks(figures: Json) -> list[str]:
+    """B8."""
+    lines = [
+        "B8, walks that find what networkx finds, milliseconds: median (p95); bare statements by "
+        "level and along all paths",
+        f"{'':4} {'graph':28} {'depth':>5} {'walk':>18} {'by level':>18} {'by paths':>18}",
+    ]
+    for name, ground in figures["walks"].items():
+        for depth, each in ground["depths"].items():
+            sides = [each, each.get("by_level"), each.get("by_paths")]
+            shown = [_beside(side) for side in sides]
+            lines.append(" ".join((f"{'':4} {name:28} {depth:>5}", *(f"{x:>18}" for x in shown))))
+    for name, kinds in figures["paths"].items():
+        told = ", ".join(f"{kind} {_milliseconds(each)}" for kind, each in kinds.items())
+        lines.append(f"{'':4} {name:28} paths: {told}")
+    for name, each in figures["requests"].items():
+        told = f"depth {each['depth']}, {each['first']:,} nodes: {_milliseconds(each)}"
+        lines.append(f"{'':4} {name:28} request, {told}")
+    return lines
+
+
+def _beside(times: Json | None) -> str:
+    if times is None:
+        return ""
+    given_up = "given up" if times.get("given_up") else ""
+    return given_up or f"{times['median']:.1f} ({times['p95']:.1f})"
+
+
+def _names(figures: Json) -> list[str]:
+    """B5."""
+    lines = [f"B5, {figures['names']} names in {figures['passages']:,} texts of each script"]
+    for language, parts in figures["scripts"].items():
+        lines += [
+            f"{'':4} {language:9} {name:9} recall {each['recall']:.3f}, precision "
+            f"{each['precision']:.3f}, {_milliseconds(each['milliseconds'])}"
+            + (
+                f"; built in {each['seconds_to_build']:g} s, {each['bytes'] / 2**20:.0f} MiB"
+                if "bytes" in each
+                else ""
+            )
+            for name, each in parts.items()
+        ]
+    return lines
+
+
 def _communities(figures: Json) -> list[str]:
     """B9."""
     return [
@@ -203,13 +332,21 @@ def _communities(figures: Json) -> list[str]:
 
 # All but W1 and W2, in the order in which they are shown.
 _SHOWN: dict[str, Callable[[Json], list[str]]] = {
+    "W3": _branch_pages,
+    "W4": _neighbourhoods,
+    "W5": _searches,
     "W6": _fan_out,
     "W7": _fork,
     "W8": _rollback,
     "W9": _first_token,
+    "W10": _growth,
     "B2": _leaks,
+    "B3": _perspectives,
+    "B4": _vectors,
+    "B5": _names,
     "B6": _forks,
     "B7": _ways_back,
+    "B8": _walks,
     "B9": _communities,
     "B10": _past,
 }

@@ -8,7 +8,7 @@ import contextlib
 import gc
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,19 @@ async def staged(dsn: str) -> AsyncIterator[Stage]:
         if bare is not None:
             await bare.close()
         await database.close()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """What has been made before is not walked by the garbage collector in the block, as in servers
+    it is not.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 async def seconds(work: Awaitable[object]) -> float:

@@ -24,18 +24,26 @@ from services.deltas import LOGGED
 async def fill(database: Database, shape: Shape, seed: int = 0) -> Told:
     """A new story of the local user's. It is in the database when this returns, analyzed."""
     told = tell(shape, seed)
+    passed = len(told.entries) - 1 if shape.has_late_facts else 0
+    await put(database, told, prose.topic(random.Random(seed)), passed)
+    return told
+
+
+async def put(database: Database, told: Told, title: str, passed: int = 0) -> None:
+    """A story that has been told, as the local user's; background passes went up to the position
+    `passed`.
+    """
     async with database.writing() as writing:
         user = await accounts.ensure_user(writing, accounts.LOCAL_USER_NAME)
         story = await writing.insert(
             Story,
             owner_user_id=user.id,
-            title=prose.topic(random.Random(seed)),
+            title=title,
             status=StoryStatus.ACTIVE,
             definition_json=_definition(told),
             settings={},
             current_branch_id=told.branch_id,
         )
-        passed = len(told.entries) - 1 if shape.has_late_facts else 0
         await writing.insert(
             Branch,
             id=told.branch_id,
@@ -53,7 +61,6 @@ async def fill(database: Database, shape: Shape, seed: int = 0) -> Told:
         await connection.execute(f"VACUUM (ANALYZE) {tables}")
     finally:
         await connection.close()
-    return told
 
 
 async def local_viewer(database: Database) -> Viewer:

@@ -1,5 +1,5 @@
-"""What is asked while measuring: W1, a page of nodes with their citations, W2, one row, and what
-W6 and W9 need to let a character answer.
+"""What is asked while measuring: W1, a page of nodes with their citations, W2, one row, W3, a page
+of a branch, and what W6 and W9 need to let a character answer.
 """
 
 from __future__ import annotations
@@ -27,6 +27,26 @@ query TreePage($id: ID!, $first: Int!, $after: String) {
 }
 """
 TREE_TITLE = "query TreeTitle($id: ID!) { mirrorTree(id: $id) { topic status } }"
+BRANCH_PAGE = """
+query BranchPage($id: ID!, $first: Int!, $after: String, $language: String) {
+  branch(id: $id) {
+    name
+    story { title }
+    entries(first: $first, after: $after) {
+      nodes {
+        id position kind content worldTime worldTimeLabel model
+        translated(field: "content", language: $language)
+        sceneEntities { id rowId name translated(field: "name", language: $language) }
+        currentLocation { id name }
+        chapter { id title }
+        assets { role asset { id mimeType url } }
+      }
+      pageInfo { hasNextPage endCursor }
+      totalCount
+    }
+  }
+}
+"""
 
 TREE_CREATE = """
 mutation TreeCreate($character: ID!, $topic: String!) {
@@ -75,28 +95,30 @@ def request(query: str, **variables: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One operation, and the variables that it has beside the id of a tree."""
+    """One operation, and the variables that it has beside the id of a tree or branch."""
 
     name: str
     operation: str
     query: str
     variables: dict[str, Any]
 
-    def body(self, tree_id: str, **variables: Any) -> bytes:
-        """The JSON of a request for one tree."""
+    def body(self, of_id: str, **variables: Any) -> bytes:
+        """The JSON of a request for one tree or branch."""
         return orjson.dumps(
             {
                 "query": self.query,
                 "operationName": self.operation,
-                "variables": {"id": tree_id, **self.variables, **variables},
+                "variables": {"id": of_id, **self.variables, **variables},
             }
         )
 
-    def bodies(self, tree_ids: Sequence[str]) -> list[bytes]:
-        """The requests of a round, one for each tree in turn."""
-        return [self.body(each) for each in tree_ids]
+    def bodies(self, ids: Sequence[str]) -> list[bytes]:
+        """The requests of a round, one for each tree or branch in turn."""
+        return [self.body(each) for each in ids]
 
 
 W1 = Workload("W1", "TreePage", TREE_PAGE, {"first": 100})
 W2 = Workload("W2", "TreeTitle", TREE_TITLE, {})
+# What is asked of mirror trees.
 WORKLOADS = (W1, W2)
+W3 = Workload("W3", "BranchPage", BRANCH_PAGE, {"first": 50, "language": "fr"})

@@ -22,6 +22,7 @@ from services.graphs import Analyst
 from services.hub import Hub
 from services.rehearsing import Rehearsals
 from services.runs import RunWorker
+from services.searching import BranchTexts
 
 TableRow = TypeVar("TableRow", bound=Table)
 
@@ -43,6 +44,7 @@ class Engine:
     files: FileStore
     embedders: Embedders = field(default_factory=Embedders)
     analyst: Analyst = field(default_factory=Analyst)
+    branch_texts: BranchTexts = field(default_factory=BranchTexts)
 
 
 class AlreadyDone(Exception):

@@ -19,6 +19,7 @@ from db.tables import (
     User,
 )
 from resolvers.context import Context
+from resolvers.runs import asking
 from services import mirrors as service
 from services import runs
 from services.access import checked_id, find_row
@@ -336,15 +337,6 @@ async def create_tree(context: Context, input: Any) -> dict[str, Any]:
         return change.answer(tree=tree)
 
 
-def _asking(context: Context) -> dict[str, Any]:
-    """Who answers, and how much may be asked at once."""
-    settings = context.engine.settings
-    limits = runs.OpenRuns(
-        settings.runs_per_user, settings.runs_per_character, settings.queued_runs
-    )
-    return {"provider": settings.provider, "model": settings.model, "limits": limits}
-
-
 async def ask_tree(context: Context, input: Any) -> dict[str, Any]:
     """Ask a question and start the run that answers it."""
     async with context.writing() as change:
@@ -354,7 +346,7 @@ async def ask_tree(context: Context, input: Any) -> dict[str, Any]:
             input.tree_id,
             input.parent_id,
             input.text,
-            **_asking(context),
+            **asking(context),
         )
         return change.answer(question=question, run=run)
 
@@ -366,7 +358,7 @@ async def regenerate_answer(context: Context, input: Any) -> dict[str, Any]:
             change.writing,
             context.viewer,
             input.question_id,
-            **_asking(context),
+            **asking(context),
         )
         return change.answer(run=run)
 
@@ -378,7 +370,7 @@ async def continue_node(context: Context, input: Any) -> dict[str, Any]:
             change.writing,
             context.viewer,
             input.node_id,
-            **_asking(context),
+            **asking(context),
         )
         return change.answer(run=run)
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from db.enums import TextChannel
-from db.paging import Page, PageRequest
-from db.tables import Character, Run, RunError, TreeNode
+from db.paging import FIRST_PAGE, Page, PageRequest
+from db.tables import Branch, Character, Run, RunError, TreeNode
 from resolvers.context import Context
 from services import runs as service
 from services.access import find_row
@@ -22,9 +22,33 @@ async def run_by_id(context: Context, id: str) -> Run | None:
 
 
 async def list_runs(context: Context, request: PageRequest) -> Page[Run]:
-    """Runs of the viewer's characters, newest first."""
+    """Runs of the viewer's characters and branches, newest first."""
     async with context.reading() as reading:
         return await service.list_runs(reading, context.viewer, request)
+
+
+def asking(context: Context) -> dict[str, Any]:
+    """Who answers, and how much may be asked at once."""
+    settings = context.engine.settings
+    limits = service.OpenRuns(
+        settings.runs_per_user, settings.runs_per_character, settings.queued_runs
+    )
+    return {"provider": settings.provider, "model": settings.model, "limits": limits}
+
+
+async def runs_of_branches(
+    context: Context, branches: Sequence[Branch], *, page: PageRequest = FIRST_PAGE
+) -> list[Page[Run]]:
+    """The runs that translate each branch, newest first."""
+    async with context.reading() as reading:
+        return await service.RUNS_OF_BRANCHES.pages(
+            reading, [each.id for each in branches], page, **context.viewer.parameters
+        )
+
+
+async def branches_of_runs(context: Context, runs: Sequence[Run]) -> list[Branch | None]:
+    """What each run translates."""
+    return await context.many(Branch, [each.branch_id for each in runs])
 
 
 async def characters_of_runs(context: Context, runs: Sequence[Run]) -> list[Character | None]:

@@ -11,8 +11,10 @@ from db.paging import FIRST_PAGE, Page, PageRequest
 from db.tables import Branch, Translation
 from resolvers import branch_rows
 from resolvers.context import Context
+from resolvers.runs import asking
 from services import translations as service
 from services.errors import DomainError
+from services.translating import start_translation
 
 
 async def translations_of_rows(
@@ -145,6 +147,21 @@ async def import_translations(context: Context, input: Any) -> dict[str, Any]:
             input.expected_head,
         )
         return change.answer(created=done.created, updated=done.updated, branch=done.branch)
+
+
+async def run_translation(context: Context, input: Any) -> dict[str, Any]:
+    """Start a run that says what is missing."""
+    async with context.writing() as change:
+        given = asking(context)
+        run = await start_translation(
+            change.writing,
+            context.viewer,
+            input.branch_id,
+            input.language,
+            input.kinds,
+            **{**given, "model": input.model or given["model"]},
+        )
+        return change.answer(run=run)
 
 
 async def delete_translation(context: Context, input: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from db.embedded import start_embedded
 from db.engine import Database, files_folder, open_database
+from db.enums import RunKind
 from db.listening import Listener
 from db.migrating import migrate
 from db.settings import AuthMode, Settings, SettingsError
@@ -60,11 +61,14 @@ from services.hub import CHANNEL, Hub
 from services.petitions import expire_petitions
 from services.providers import ProviderSettings, make_provider
 from services.rehearsing import Rehearsals
-from services.runs import Asking, Retries, RunWorker, forget_old_texts
+from services.runs import ANSWERS, Asking, Retries, RunWorker, Work, forget_old_texts
 from services.searching import WordSweeper
+from services.translating import Translating
 
 logger = structlog.get_logger("mirrorgraph.server")
 
+# What is done in runs, by their kind.
+WORKS: dict[RunKind, type[Work]] = {**ANSWERS, RunKind.TRANSLATION: Translating}
 # How long a stop waits for streams to take their last message.
 DRAIN_SECONDS = 5.0
 
@@ -130,6 +134,7 @@ class Server:
                 budget,
                 Retries(settings.provider_retries),
             ),
+            works=WORKS,
         )
         await worker.start(is_only_server=settings.database_url is None)
         rehearsals = Rehearsals(database, provider, most=settings.concurrent_runs, budget=budget)

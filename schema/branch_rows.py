@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import strawberry
 
-from db.enums import InjectionMode, SearchKind
+from db.enums import InjectionMode, SearchKind, SearchMode
 from resolvers import branch_rows as resolve
 from resolvers import deltas as resolve_deltas
 from resolvers.batching import BatchFunction
@@ -39,6 +39,12 @@ enum(
     THREAD="Strands of the plot.",
     CHAPTER="Closed chapters.",
     ENTRY="Entries of the story.",
+)
+enum(
+    SearchMode,
+    KEYWORD="By words.",
+    VECTOR="By what is meant.",
+    HYBRID="By both.",
 )
 EXPECTED_HEAD = "The head of the branch that was seen; any other is refused with CONFLICT."
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import strawberry
 
-from db.enums import EmbedderFailure, EmbeddingBackend, SearchMode
+from db.enums import EmbedderFailure, EmbeddingBackend
 from resolvers import embedding as resolve
 from schema.base import (
     Payload,
@@ -32,12 +32,6 @@ enum(
     PROVIDER_MISSING="The provider is not there any more.",
     PROVIDER_UNFIT="The provider embeds nothing.",
     NO_VECTORS="The database cannot compare vectors: it lacks pgvector.",
-)
-enum(
-    SearchMode,
-    KEYWORD="By words.",
-    VECTOR="By what is meant.",
-    HYBRID="By both.",
 )
 _BACKEND = "Whether the server's own model embeds, or one of a provider."
 _STORY = "The story."

@@ -36,6 +36,7 @@ from schema.petitions import PetitionMutation, PetitionQuery, PetitionSubscripti
 from schema.plot import HappeningMutation, LoreMutation, ThreadMutation
 from schema.retrieval import ProbeQuery, RetrievalMutation
 from schema.runs import EVENT_TYPES, RunMutation, RunQuery, RunSubscription
+from schema.searching import SearchQuery
 from schema.stories import StoryMutation, StoryQuery
 from schema.stories.chapters import ChapterMutation
 from schema.stories.entries import EntryMutation
@@ -84,6 +85,7 @@ class Query(
     PetitionQuery,
     WorldQuery,
     ProbeQuery,
+    SearchQuery,
     StoryQuery,
 ):
     """The root of queries."""

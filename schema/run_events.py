@@ -34,7 +34,8 @@ subscription RunEvents($run: ID!, $after: Int) {
     ... on PhaseStarted { name }
     ... on TextDelta { channel text targetId }
     ... on PhaseFinished { name }
-    ... on RunWarning { code message }
+    ... on RunWarning { code message subjectId field }
+    ... on RunProgressed { done total missed }
     ... on RunFinished { status error { code message } node { id status content } }
   }
 }

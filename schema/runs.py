@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import strawberry
 from strawberry.scalars import JSON
 
-from db.enums import ContextOmission, ContextPartKind, RunKind, RunStatus, TextChannel
+from db.enums import (
+    ContextOmission,
+    ContextPartKind,
+    RunKind,
+    RunStatus,
+    TextChannel,
+    TranslationTarget,
+)
 from resolvers import mirrors as resolve_mirrors
 from resolvers import runs as resolve
 from schema.base import (
@@ -29,20 +36,27 @@ from schema.base import (
 )
 from schema.characters import Character
 from schema.mirrors import MirrorTree, TreeNode
+from schema.translations import KINDS
+
+if TYPE_CHECKING:
+    from schema.stories.rows import Branch
+
+LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
 
 enum(
     RunKind,
     FOREGROUND="Somebody waits for it.",
     BACKGROUND_DELEGATED="It was entrusted to the character.",
+    TRANSLATION="It says texts of a branch in another language.",
 )
 enum(
     RunStatus,
-    QUEUED="Waits for a server and its character's seat.",
+    QUEUED="Waits for a server, and for its character's seat if it has one.",
     RUNNING="Being worked on.",
     AWAITING_CONFIRMATION="Waits for the user to decide.",
     SUCCEEDED="Ended well.",
-    FAILED="Ended with an error; the text so far is kept.",
-    CANCELLED="Was stopped; the text so far is kept.",
+    FAILED="Ended with an error; what was said so far is kept.",
+    CANCELLED="Was stopped; what was said so far is kept.",
 )
 enum(
     ContextPartKind,
@@ -97,11 +111,20 @@ class RunError:
     message: str = field("For people: what to do.")
 
 
+@described
+class RunProgress:
+    """How far a translation is, counted in texts."""
+
+    done: int = field("How many are said by now.")
+    total: int = field("How many there were to be said when it began.")
+    missed: int = field("How many it could not say: another run may.")
+
+
 @row_type
 class Run(Node):
-    """One generation."""
+    """One generation: an answer that grows in a tree, or a translation of texts of a branch."""
 
-    kind: RunKind = field("On whose behalf it works.")
+    kind: RunKind = field("On whose behalf it works, or what at.")
     status: RunStatus = field("Where it stands.")
     provider: str = field("Which provider answers.")
     model: str | None = field("The model, as its provider names it.")
@@ -119,8 +142,20 @@ class Run(Node):
     created_at: datetime = field("When it was asked for.")
     started_at: datetime | None = field("When a server took it up.")
     ended_at: datetime | None = field("When it ended.")
-    character: Character | None = relation(resolve.characters_of_runs, "Who speaks.")
-    tree: MirrorTree | None = relation(resolve_mirrors.trees_of_nodes, "The tree it grows.")
+    language: str | None = field("Into which language it translates: ISO 639-1.")
+    target_kinds: list[TranslationTarget] | None = field(KINDS)
+    progress: RunProgress | None = field(
+        "How far the translation is; null until it has begun, and where nothing is translated."
+    )
+    character: Character | None = relation(
+        resolve.characters_of_runs, "Who speaks; null where something is translated."
+    )
+    tree: MirrorTree | None = relation(
+        resolve_mirrors.trees_of_nodes, "The tree it grows; null where something is translated."
+    )
+    branch: LazyBranch | None = relation(
+        resolve.branches_of_runs, "What it translates; null where it answers."
+    )
     question: TreeNode | None = relation(resolve.questions_of_runs, "What it answers.")
     node: TreeNode | None = relation(
         resolve.nodes_of_runs, "The answer; null until a server took the run up."
@@ -166,7 +201,7 @@ class RunStarted(RunEvent):
 class PhaseStarted(RunEvent):
     """A phase of the work begins."""
 
-    name: str = field("The phase: context or answer.")
+    name: str = field("The phase: context or answer, or translation.")
 
 
 @_event_type("text_delta")
@@ -182,7 +217,7 @@ class TextDelta(RunEvent):
 class PhaseFinished(RunEvent):
     """A phase of the work is done."""
 
-    name: str = field("The phase: context or answer.")
+    name: str = field("The phase: context or answer, or translation.")
 
 
 @_event_type("run_warning")
@@ -191,6 +226,20 @@ class RunWarning(RunEvent):
 
     code: str = field("For programs: upper case and stable.")
     message: str = field("For people.")
+    subject_id: strawberry.ID | None = field(
+        "The row whose text could not be said, for `node(id:)`; null where it is about none."
+    )
+    # Last: below it the word `field` means this one.
+    field: str | None = field("Which text of that row.")
+
+
+@_event_type("run_progressed")
+class RunProgressed(RunEvent):
+    """Some more texts are said, or were missed: what is said can be read from now on."""
+
+    done: int = field("How many are said by now.")
+    total: int = field("How many there were to be said when the run began.")
+    missed: int = field("How many could not be said.")
 
 
 @_event_type("run_finished")
@@ -209,6 +258,7 @@ EVENT_TYPES = (
     TextDelta,
     PhaseFinished,
     RunWarning,
+    RunProgressed,
     RunFinished,
 )
 
@@ -233,7 +283,7 @@ class RunQuery:
 
     run: Run | None = root_row(resolve.run_by_id, "One run.")
     runs: Connection[Run] = root_list(
-        resolve.list_runs, "Runs of the viewer's characters, newest first."
+        resolve.list_runs, "Runs of the viewer's characters and branches, newest first."
     )
 
 

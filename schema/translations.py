@@ -22,9 +22,11 @@ from schema.base import (
 from schema.branch_rows import EXPECTED_HEAD, BranchNode
 
 if TYPE_CHECKING:
+    from schema.runs import Run
     from schema.stories.rows import Branch
 
 LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
+LazyRun = Annotated["Run", strawberry.lazy("schema.runs")]
 
 enum(
     TranslationTarget,
@@ -37,6 +39,7 @@ enum(
     CHAPTER="A chapter.",
 )
 
+KINDS = "Only texts of rows of these kinds; null for all."
 FIELD = (
     "A field that holds text, such as name, or within the state of an entity visual.hair, traits.0 "
     "(the first of a list), condition; anything else is FIELD_NOT_TRANSLATABLE."
@@ -143,6 +146,25 @@ class TranslationImportPayload(Payload):
 
 
 @described_input
+class TranslationRunInput:
+    """Texts of a branch that a model is to say in another language."""
+
+    branch_id: strawberry.ID = field("The branch.")
+    language: str = field("The code of the language: two small letters, as ISO 639-1 has them.")
+    kinds: list[TranslationTarget] | None = field(KINDS, default=None)
+    model: str | None = field(
+        "The model, as its provider names it; null for the server's.", default=None
+    )
+
+
+@described
+class TranslationRunPayload(Payload):
+    """The run that translates."""
+
+    run: LazyRun | None = field("Queued already; follow it with runEvents.")
+
+
+@described_input
 class TranslationDeleteInput:
     """A translation to take away."""
 
@@ -173,6 +195,13 @@ class TranslationMutation:
         input=TranslationImportInput,
         payload=TranslationImportPayload,
         description="Say many texts of a branch in another language: one action, all or nothing.",
+    )
+    translation_run: TranslationRunPayload = mutation(
+        resolve.run_translation,
+        input=TranslationRunInput,
+        payload=TranslationRunPayload,
+        description="Start a run in which a model says what is not said in a language yet. What it "
+        "misses can be had by another run.",
     )
     translation_delete: TranslationDeletePayload = mutation(
         resolve.delete_translation,

@@ -146,8 +146,13 @@ def _of_lorebook(lorebook_id: Any) -> ColumnElement[bool]:
     return exists(select(1).where(col(Lorebook.id) == lorebook_id, owned))
 
 
+def _of_subject() -> ColumnElement[bool]:
+    """A run belongs to whom its character belongs, or its branch."""
+    return or_(_of_character(col(Run.character_id)), _of_branch(col(Run.branch_id)))
+
+
 def _of_run(run_id: Any) -> ColumnElement[bool]:
-    return exists(select(1).where(col(Run.id) == run_id, _of_character(col(Run.character_id))))
+    return exists(select(1).where(col(Run.id) == run_id, _of_subject()))
 
 
 def _of_branch(branch_id: Any) -> ColumnElement[bool]:
@@ -222,7 +227,7 @@ _RULES: dict[type[Table], Callable[[], ColumnElement[bool]]] = {
     WorldRelation: lambda: _of_world(col(WorldRelation.world_id)),
     WorldMerge: lambda: _of_world(col(WorldMerge.world_id)),
     Casting: lambda: _of_story(col(Casting.story_id)),
-    Run: lambda: _of_character(col(Run.character_id)),
+    Run: _of_subject,
     RunEvent: lambda: (
         _of_run(col(RunEvent.run_id)) & (col(RunEvent.visibility) != Visibility.INTERNAL.value)
     ),
@@ -238,6 +243,18 @@ _TABLES = {
 def visible(table: type[Table]) -> ColumnElement[bool]:
     """Rows of `table` that the viewer may see; the statement needs `Viewer.parameters`."""
     return _RULES[table]()
+
+
+def among_own_runs() -> ColumnElement[bool]:
+    """What `visible(Run)` says, so that all runs of a viewer are found by the indexes on what they
+    are about: for lists of all of them, beside that rule, which alone would look at everybody's.
+    """
+    characters = select(col(Character.id)).where(visible(Character))
+    branches = select(col(Branch.id)).where(visible(Branch))
+    return or_(
+        col(Run.character_id) == func.any(func.array(characters.scalar_subquery())),
+        col(Run.branch_id) == func.any(func.array(branches.scalar_subquery())),
+    )
 
 
 def table_named(name: str) -> type[Table] | None:

@@ -39,7 +39,7 @@ from db.tables import (
     TreeNode,
     VoiceProfile,
 )
-from services import characters, mirrors, runs, seats
+from services import characters, mirrors, runs, searching, seats
 from services.access import Viewer, hold_row, require_row
 from services.accounts import record_act
 from services.endings import archive_if_due
@@ -133,6 +133,7 @@ async def _belongings(writing: Writing, viewer: Viewer, character: Character) ->
     return {
         **whose,
         "job_ids": job_ids,
+        "text_hashes": await searching.hashes_of_character(writing, viewer, character.id),
         "patterns": [f'%"{each}"%' for each in named if each is not None],
     }
 
@@ -307,6 +308,10 @@ def _erase_kept_answers() -> Any:
     )
 
 
+async def _erase_words(writing: Writing, belongings: dict[str, Any]) -> int:
+    return await searching.forget_words(writing, belongings["text_hashes"])
+
+
 async def _nothing_yet(writing: Writing, belongings: dict[str, Any]) -> int:
     """For what this server does not keep yet, so that its place in the order is taken."""
     return 0
@@ -330,6 +335,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("authority.embryo_drafts", _erase_draft),
     ("authority.import_jobs", _erase_imports),
     ("vectors", _nothing_yet),
+    ("caches.search_texts", _erase_words),
     ("caches.idempotency", _erase_kept_answers),
     ("caches.exports", _erase_exports),
     ("derived_views", _nothing_yet),

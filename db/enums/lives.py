@@ -270,10 +270,11 @@ class CitationTarget(StrEnum):
 
 
 class RunKind(StrEnum):
-    """On whose behalf a run works."""
+    """On whose behalf a run works, or what at."""
 
     FOREGROUND = "foreground"
     BACKGROUND_DELEGATED = "background_delegated"
+    TRANSLATION = "translation"
 
 
 class RunStatus(StrEnum):
@@ -295,6 +296,7 @@ class RunEventType(StrEnum):
     TEXT_DELTA = "text_delta"
     PHASE_FINISHED = "phase_finished"
     RUN_WARNING = "run_warning"
+    RUN_PROGRESSED = "run_progressed"
     RUN_FINISHED = "run_finished"
 
 

@@ -64,6 +64,25 @@ class SearchKind(StrEnum):
     ENTRY = "entry"
 
 
+class LibraryKind(StrEnum):
+    """What kind of thing of a user is looked for."""
+
+    CHARACTER = "character"
+    TREE = "tree"
+    NODE = "node"
+    STORY = "story"
+    LOREBOOK_ENTRY = "lorebook_entry"
+    WORLD = "world"
+    WORLD_ENTITY = "world_entity"
+    # Rows of stories, as SearchKind has them.
+    ENTITY = "entity"
+    LORE = "lore"
+    HAPPENING = "happening"
+    THREAD = "thread"
+    CHAPTER = "chapter"
+    ENTRY = "entry"
+
+
 class SearchMode(StrEnum):
     """How rows are found: by their words, by their meaning, or by both."""
 

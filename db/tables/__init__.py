@@ -49,7 +49,15 @@ from db.tables.mirrors import (
 from db.tables.petitions import Brief, Petition
 from db.tables.plot import Happening, HappeningAwareness, HappeningInvolvement, Lore, Thread
 from db.tables.retrieval import ProbeCapture, SearchText, Vector
-from db.tables.runs import ContextPart, Run, RunContext, RunError, RunEvent, RunEventText
+from db.tables.runs import (
+    ContextPart,
+    Run,
+    RunContext,
+    RunError,
+    RunEvent,
+    RunEventText,
+    RunProgress,
+)
 from db.tables.stories import (
     Branch,
     Chapter,
@@ -143,6 +151,7 @@ __all__ = [
     "RunError",
     "RunEvent",
     "RunEventText",
+    "RunProgress",
     "RuntimeSeat",
     "SearchText",
     "Setting",

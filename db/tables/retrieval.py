@@ -38,6 +38,8 @@ class SearchText(Table, table=True):
     # MD5 of the text in hexadecimal, which PostgreSQL computes as well.
     text_hash: str = key_column()
     terms: list[str] = words_column()
+    # How many there are: to be read without the words.
+    word_count: int = integer_column()
 
 
 class Vector(Table, table=True):

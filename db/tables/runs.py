@@ -36,7 +36,15 @@ from db.columns import (
     text_column,
     time_column,
 )
-from db.enums import ContextOmission, ContextPartKind, RunEventType, RunKind, RunStatus, Visibility
+from db.enums import (
+    ContextOmission,
+    ContextPartKind,
+    RunEventType,
+    RunKind,
+    RunStatus,
+    TranslationTarget,
+    Visibility,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,21 @@ class RunContext:
     parts: list[ContextPart]
 
 
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a translation is: texts that are said by now, that there were when it began, and
+    that it could not say.
+    """
+
+    done: int
+    total: int
+    missed: int
+
+
 class Run(Table, table=True):
-    """One generation: who asked, what it answers, which server works on it, how it ended."""
+    """One generation: who asked, what it answers, which server works on it, how it ended. It is
+    about a tree of a character; or, of kind translation, about a branch.
+    """
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -81,7 +102,14 @@ class Run(Table, table=True):
         CheckConstraint(
             "(status = 'running') = (lease_holder IS NOT NULL)", name="lease_while_running"
         ),
+        CheckConstraint(
+            "CASE WHEN kind = 'translation'"
+            " THEN character_id IS NULL AND tree_id IS NULL AND language IS NOT NULL"
+            " ELSE character_id IS NOT NULL AND tree_id IS NOT NULL AND branch_id IS NULL END",
+            name="one_subject",
+        ),
         Index(None, "character_id", "created_at", "id"),
+        Index(None, "branch_id", "created_at", "id"),
         Index(None, "node_id"),
         Index(None, "question_node_id"),
         Index("ix_runs_open", "status", "created_at", postgresql_where=text("ended_at IS NULL")),
@@ -96,8 +124,15 @@ class Run(Table, table=True):
     kind: RunKind = enum_column()
     status: RunStatus = enum_column()
     requested_by_user_id: str = reference("users.id")
-    character_id: str = reference("characters.id")
-    tree_id: str = reference("mirror_trees.id")
+    character_id: str | None = reference("characters.id", nullable=True)
+    tree_id: str | None = reference("mirror_trees.id", nullable=True)
+    # What is translated; null once it was deleted, and then nobody sees the run any more.
+    branch_id: str | None = reference("branches.id", nullable=True, on_delete="SET NULL")
+    # Into which language, and texts of which kinds of rows; null for all.
+    language: str | None = text_column(nullable=True)
+    kinds_record: list[str] | None = json_column("kinds_json", nullable=True)
+    # How far it is, see RunProgress; read through `progress`.
+    progress_record: dict[str, Any] | None = json_column("progress_json", nullable=True)
     # What is answered, or gone on from; null once it was pruned.
     question_node_id: str | None = reference("tree_nodes.id", nullable=True, on_delete="SET NULL")
     # The answer that grows in this run; null until the run starts, and once it was pruned.
@@ -134,6 +169,18 @@ class Run(Table, table=True):
         if self.error_code is None:
             return None
         return RunError(self.error_code, self.error_message or "")
+
+    @property
+    def target_kinds(self) -> list[TranslationTarget] | None:
+        """Of which kinds of rows texts are translated; None for all, and for other runs."""
+        kinds = self.kinds_record
+        return None if kinds is None else [TranslationTarget(each) for each in kinds]
+
+    @property
+    def progress(self) -> RunProgress | None:
+        """How far a translation is; None until it has begun, and for other runs."""
+        record = self.progress_record
+        return None if record is None else RunProgress(**record)
 
     @property
     def context(self) -> RunContext | None:

@@ -146,6 +146,9 @@ class Branch(Table, table=True):
     head_floor: int = long_column(default=0)
     # The number of the newest event.
     last_event_seq: int = long_column(default=0)
+    # Rises whenever rows come to point at other vectors, or are marked as embedded: together with
+    # `head` it tells each state of what is embedded from every other.
+    vectors_version: int = long_column(default=0)
     created_at: datetime = created_at_column()
 
     @property

@@ -3,7 +3,7 @@
 Purpose: the words and the vectors that texts are found by, kept once for each text; captures of
 what a retrieval saw; who holds an item, for walks over a world.
 Lock: writers of `entities` wait while its index is built, a second for each 100,000 characters.
-On other tables none but the brief one on `branches` that a foreign key to it takes.
+On other tables none but a brief one on `branches`, which gets a column and a foreign key to it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def upgrade() -> None:
         "search_texts",
         sa.Column("text_hash", sa.String(), autoincrement=False, nullable=False),
         sa.Column("terms", postgresql.ARRAY(sa.Text()), nullable=False),
+        sa.Column("word_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("text_hash", name=op.f("pk_search_texts")),
     )
     op.create_index(
@@ -46,6 +47,10 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.PrimaryKeyConstraint("model_id", "dim", "text_hash", name=op.f("pk_vectors")),
+    )
+    op.add_column(
+        "branches",
+        sa.Column("vectors_version", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
     )
     op.create_table(
         "probe_captures",
@@ -84,5 +89,6 @@ def downgrade() -> None:
     """Go back."""
     op.drop_index("ix_entities_held", table_name="entities")
     op.drop_table("probe_captures")
+    op.drop_column("branches", "vectors_version")
     op.drop_table("vectors")
     op.drop_table("search_texts")

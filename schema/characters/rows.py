@@ -26,6 +26,7 @@ from schema.characters.forms import Form, FormAnchor
 from schema.characters.records import IdentityRecord
 from schema.characters.seats import RuntimeSeat
 from schema.characters.voices import VoiceProfile
+from schema.searching import CHARACTER_SEARCH, LibraryResult
 
 enum(
     Origin,
@@ -84,6 +85,7 @@ class Character(Node):
     trees: Connection[LazyMirrorTree] = relation(
         resolve.trees_of_characters, "Mirror trees with this character, newest first."
     )
+    search: LibraryResult = CHARACTER_SEARCH
     identity_record: IdentityRecord | None = relation(
         resolve.records_of_characters, "The signed history of who it is."
     )

@@ -15,6 +15,7 @@ from resolvers import embedding as resolve_embedding
 from resolvers import entities as resolve_entities
 from resolvers import plot as resolve_plot
 from resolvers import retrieval as resolve_retrieval
+from resolvers import runs as resolve_runs
 from resolvers import stories as resolve
 from resolvers import translations as resolve_translations
 from resolvers import worlds as resolve_worlds
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from schema.entities import CharacterRelationship, StoryEntity
     from schema.plot import Happening, Lore, Thread
     from schema.retrieval import ProbeCapture
+    from schema.runs import Run
     from schema.translations import Translation, TranslationCoverage, UntranslatedText
     from schema.worlds import Casting, World
 
@@ -62,6 +64,7 @@ LazyCoverage = Annotated["TranslationCoverage", strawberry.lazy("schema.translat
 LazyTranslation = Annotated["Translation", strawberry.lazy("schema.translations")]
 LazyBranch = Annotated["Branch", strawberry.lazy("schema.stories.rows")]
 LazyCapture = Annotated["ProbeCapture", strawberry.lazy("schema.retrieval")]
+LazyRun = Annotated["Run", strawberry.lazy("schema.runs")]
 LazyAsset = Annotated["Asset", strawberry.lazy("schema.assets")]
 LazyModelChoice = Annotated["ModelChoice", strawberry.lazy("schema.app_settings")]
 LazyWorld = Annotated["World", strawberry.lazy("schema.worlds")]
@@ -285,6 +288,9 @@ class Branch(Node):
         resolve_translations.coverages_of_branches,
         "How much of it is said in a language, for each kind of row.",
         arguments={"language": "By its ISO 639-1 code, such as ja."},
+    )
+    translation_runs: Connection[LazyRun] = relation(
+        resolve_runs.runs_of_branches, "The runs that translate it, newest first."
     )
     probe_captures: Connection[LazyCapture] = relation(
         resolve_retrieval.captures_of_branches,

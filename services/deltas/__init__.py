@@ -6,12 +6,14 @@ Source: spec aventuras, entry mutability and rollback; survival anchor; branch m
 from services.deltas.differing import FieldChange, fields_between, shown_columns
 from services.deltas.embedding import (
     EmbeddedText,
+    VectorState,
     branches_to_embed,
     forget_models,
     mark_fresh,
     note_embedded,
     rename_model,
     texts_to_embed,
+    vector_state,
 )
 from services.deltas.events import MAX_CHANGES, branch_topic, note_event
 from services.deltas.facts import invalidate_facts
@@ -70,6 +72,7 @@ __all__ = [
     "ReversedChange",
     "RollbackWarning",
     "RowName",
+    "VectorState",
     "acting",
     "acting_on",
     "all_images",
@@ -102,4 +105,5 @@ __all__ = [
     "texts_to_embed",
     "undo_branch",
     "uproot_rows",
+    "vector_state",
 ]

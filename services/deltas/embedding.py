@@ -16,7 +16,7 @@ from sqlmodel import col
 from db.enums import LoggedTable
 from db.ids import new_id
 from db.reading import Reading, Record, Statement, Writing, any_of, param, statement
-from db.tables import Embedding
+from db.tables import Branch, Embedding
 from services.deltas.logged import LOGGED, STALE, Image
 
 
@@ -51,6 +51,43 @@ async def embedded_hashes(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class VectorState:
+    """Tells what is embedded of a branch from what was: where rows have other texts, wait to be
+    embedded or point at other vectors, it is another one. A head says which texts there are, and
+    comes again with them (undo); a version never does.
+    """
+
+    head: int
+    vectors_version: int
+
+
+@statement(Branch)
+def _state() -> Any:
+    return select(col(Branch.head), col(Branch.vectors_version)).where(
+        col(Branch.id) == param("branch_id")
+    )
+
+
+async def vector_state(reading: Reading, branch_id: str) -> VectorState | None:
+    """The state of a branch; None where there is none."""
+    row = await reading.first(_state(), branch_id=branch_id)
+    return None if row is None else VectorState(row.head, row.vectors_version)
+
+
+@statement(Branch)
+def _renew() -> Any:
+    return (
+        update(Branch)
+        .where(any_of(Branch.id, "branch_ids"))
+        .values(vectors_version=col(Branch.vectors_version) + 1)
+    )
+
+
+async def _renew_states(writing: Writing, branch_ids: Sequence[str]) -> None:
+    await writing.run(_renew(), branch_ids=list(branch_ids))
+
+
 @statement(Embedding)
 def _forget() -> Any:
     return delete(Embedding).where(
@@ -60,8 +97,9 @@ def _forget() -> Any:
 
 async def forget_embeddings(writing: Writing, branch_id: str, ids: Sequence[str]) -> None:
     """What was embedded of rows goes with them: nothing logs it, so nobody else would take it."""
-    if ids:
-        await writing.run(_forget(), branch_id=branch_id, ids=list(ids))
+    # They may come back without it, and the branch's head with them.
+    if ids and await writing.run(_forget(), branch_id=branch_id, ids=list(ids)):
+        await _renew_states(writing, [branch_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +208,7 @@ async def note_embedded(
     """
     if not texts:
         return 0
+    await _renew_states(writing, [branch_id])
     return await writing.run(
         _POINT,
         branch_id=branch_id,
@@ -184,6 +223,7 @@ async def note_embedded(
 
 async def mark_fresh(writing: Writing, branch_id: str, model_id: str, kinds: Sequence[str]) -> None:
     """Mark those rows of a branch, which the caller holds, as embedded whose text a model has."""
+    await _renew_states(writing, [branch_id])
     for kind in sorted(set(kinds)):
         await writing.run(_FRESH[kind], branch_id=branch_id, model_id=model_id)
 
@@ -201,6 +241,7 @@ async def forget_models(
     """Rows of branches, which the caller holds, no longer point at vectors of a model, or with
     `others` of any but that one.
     """
+    await _renew_states(writing, branch_ids)
     await writing.run(_forget_models(others), branch_ids=list(branch_ids), model_id=model_id)
 
 

@@ -54,6 +54,8 @@ async def drop_branches(writing: Writing, branch_ids: Sequence[str]) -> list[str
     children first. The ids of the files that entries have shown: to be settled afterwards.
     """
     shown = await writing.all(_statement(_SHOWN), branch_ids=list(branch_ids))
+    # Runs stay, as their log does; what a provider said of its trouble may quote a text.
+    await writing.run(_statement(_FORGET_TROUBLE), branch_ids=list(branch_ids))
     for table in (*OTHERS, *reversed(LOGGED)):
         await writing.run(
             _statement(f"DELETE FROM {table} WHERE branch_id = ANY($1::text[])"),
@@ -64,6 +66,7 @@ async def drop_branches(writing: Writing, branch_ids: Sequence[str]) -> list[str
     return [row.asset_id for row in shown]
 
 
+_FORGET_TROUBLE = "UPDATE runs SET error_message = NULL WHERE branch_id = ANY($1::text[])"
 _SHOWN = "SELECT DISTINCT asset_id FROM entry_assets WHERE branch_id = ANY($1::text[])"
 
 

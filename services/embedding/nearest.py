@@ -1,21 +1,26 @@
-"""The rows of a branch that are nearest to a vector, or to each other: an exact scan of the vectors
-at which the rows of the branch point.
+"""The rows of a branch that are nearest to a vector, or to each other: all vectors at which they
+point are compared.
 
 Source: design, retrieval (pools; rows still stale are left out), performance (traps).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from db.enums import SearchKind
 from db.reading import Reading, Record, Statement
 from db.tables import Branch
 from services.access import Viewer, rows_by_ids
 from services.deltas import LOGGED
-from services.embedding.vectors import checked, cosine, literal
+from services.embedding.remembered import matrix_of
+from services.embedding.vectors import checked, cosine
 
 # Kinds of rows that are embedded.
 KINDS = {
@@ -30,23 +35,14 @@ _STALE = " UNION ALL ".join(
     if each.embedded
 )
 _ORDER = "ORDER BY similarity DESC, id LIMIT"
+# Values that are compared without letting go of the event loop.
+_AT_ONCE = 1_000_000
 
 
 def _stale(branch: str) -> str:
     return _STALE.replace("{branch}", branch)
 
 
-_NEAREST: Statement[Any] = Statement(
-    "SELECT e.target_kind AS kind, e.target_id AS id, "
-    "-(v.embedding <#> $4::text::vector) AS similarity FROM embeddings e "
-    "JOIN vectors v ON v.model_id = e.model_id AND v.dim = e.dim AND v.text_hash = e.source_hash "
-    "WHERE e.branch_id = $1 AND e.model_id = $2 AND e.dim = $3 "
-    "AND e.target_kind = ANY($5::text[]) AND (NOT $7 OR (e.target_kind, e.target_id) NOT IN "
-    f"({_stale('$1')})) {_ORDER} $6",
-    ("branch_id", "model_id", "dim", "vector", "kinds", "most", "exclude_stale"),
-    {},
-    Record,
-)
 # The neighbours of many rows, each in its own branch. A row is no neighbour of itself.
 _SIMILAR: Statement[Any] = Statement(
     "SELECT w.place, n.kind, n.id, n.similarity "
@@ -100,17 +96,20 @@ async def nearest_rows(
     see the branch, and that it was synced, is for the caller to see. Raises EmbedderFault.
     """
     checked([vector], 1, dim)
-    rows = await reading.all(
-        _NEAREST,
-        branch_id=branch_id,
-        model_id=model_id,
-        dim=dim,
-        vector=literal(vector),
-        kinds=[str(each) for each in kinds],
-        most=limit,
+    matrix = await matrix_of(reading, (branch_id, model_id, dim))
+    if matrix is None:
+        return []
+    find = partial(
+        matrix.nearest,
+        np.asarray(vector, dtype=np.float32),
+        [str(each) for each in kinds],
+        limit,
         exclude_stale=exclude_stale,
     )
-    return [_neighbour(row) for row in rows]
+    # Others are served while much is compared.
+    is_large = matrix.lines.size > _AT_ONCE
+    found = await asyncio.to_thread(find) if is_large else find()
+    return [Neighbour(SearchKind(kind), row_id, cosine(near)) for kind, row_id, near in found]
 
 
 async def neighbours_of_rows(

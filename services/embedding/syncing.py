@@ -14,6 +14,7 @@ from services import deltas
 from services.access import Viewer
 from services.deltas import EmbeddedText
 from services.embedding.embedders import Embedder
+from services.embedding.remembered import is_synced, note_synced
 from services.embedding.storing import keep_vectors, kept_hashes
 from services.embedding.vectors import EmbedderFault, checked
 
@@ -48,8 +49,12 @@ async def sync_branch(
     done = 0
     for _ in range(_ROUNDS):
         async with database.reading() as reading:
+            state = await deltas.vector_state(reading, branch_id)
+            if is_synced(branch_id, embedder.model_id, state):
+                break
             waiting = await deltas.texts_to_embed(reading, branch_id, embedder.model_id)
         if not waiting:
+            note_synced(branch_id, embedder.model_id, state)
             break
         dim = await embed_texts(database, embedder, waiting)
         async with database.writing() as writing:

@@ -7,13 +7,24 @@ Source: design, api (one graph), performance W4.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Integer, Text, exists, func, literal, literal_column, select, true, union_all
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Text,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlmodel import col
 
 from db.enums import EdgeDirection, EdgeKind, EntityKind, GraphNodeKind
@@ -37,7 +48,6 @@ from services.graphs.walking import (
     EdgeSource,
     MemorySource,
     Node,
-    Step,
     Steps,
     Wanted,
 )
@@ -58,14 +68,22 @@ _LINKS: dict[EdgeKind, tuple[type[BranchRow], str, str]] = {
 
 
 def _near() -> Any:
-    """The nodes that are asked about, of branches that the viewer may see."""
-    asked = (
-        func.unnest(param("branch_ids", ARRAY(Text)), param("row_ids", ARRAY(Text)))
-        .table_valued("branch_id", "id", name="asked")
+    """The nodes that are asked about, of branches that the viewer may see, with their places among
+    all that are asked about, from 1.
+    """
+    names = (
+        func.unnest(param("names", ARRAY(Text)))
+        .table_valued("name", with_ordinality="place", name="names")
         .render_derived()
     )
-    is_seen = exists(select(1).where(col(Branch.id) == asked.c.branch_id, visible(Branch)))
-    return select(asked.c.branch_id, asked.c.id).where(is_seen.correlate(asked)).cte("near")
+    branch_id, row_id = (func.split_part(names.c.name, ":", half) for half in (1, 2))
+    asked = select(
+        branch_id.label("branch_id"), row_id.label("id"), names.c.place.label("place")
+    ).subquery("asked")
+    # Looked up once, and not for each node.
+    seen = select(col(Branch.id)).where(any_of(Branch.id, "branch_ids"), visible(Branch))
+    is_seen = asked.c.branch_id == func.any(func.array(seen.scalar_subquery()))
+    return select(asked).where(is_seen).cte("near")
 
 
 class _Steps:
@@ -80,23 +98,31 @@ class _Steps:
             if direction in (each, EdgeDirection.BOTH)
         ]
 
-    def add(self, table: Any, kind: str | None, is_near: Any, far: Any, *conditions: Any) -> None:
+    def add(
+        self,
+        table: Any,
+        kind: str | None,
+        is_near: Any,
+        far: Any,
+        *conditions: Any,
+        branch_id: Any = None,
+    ) -> None:
         """Steps from nodes of a kind, or from any, to what `far` says."""
         near = self.near
+        of_branch = col(table.branch_id) if branch_id is None else branch_id
         found = (
             select(far.label("far"))
             .select_from(table)
-            .where(col(table.branch_id) == near.c.branch_id, is_near, *conditions)
+            .where(of_branch == near.c.branch_id, is_near, *conditions)
             .correlate(near)
             .order_by(col(table.row_id))
             .limit(param("most", Integer()))
             .lateral(f"found_{len(self.parts)}")
         )
         part = select(
-            near.c.branch_id.label("branch_id"),
-            near.c.id.label("near"),
-            found.c.far.label("far"),
+            near.c.place.label("place"),
             literal_column(str(len(self.parts)), Integer()).label("part"),
+            found.c.far.label("far"),
         ).select_from(near.join(found, true()))
         # Not within: that would tempt the planner to read all that name anything.
         part = part.where(found.c.far.is_not(None))
@@ -115,30 +141,38 @@ class _Steps:
                 kind = GraphNodeKind.CHARACTER
             self.add(table, kind, near == self.near.c.id, far, *conditions)
 
-    def add_states(self, edge_kind: EdgeKind) -> None:
+    def add_states(self, edge_kinds: Collection[EdgeKind]) -> None:
         """Along what states of entities name."""
-        is_near = col(StoryEntity.row_id) == self.near.c.id
-        for kind, key, of_kind, named_kind in STATE_TIES:
-            if of_kind != edge_kind:
-                continue
-            named = in_state(key)
-            is_of_kind = col(StoryEntity.kind) == literal_column(f"'{kind}'")
-            if EdgeDirection.OUT in self.ways:
-                self.add(StoryEntity, kind, is_near, named, is_of_kind)
-            if EdgeDirection.IN in self.ways:
-                is_named = named == self.near.c.id
-                self.add(StoryEntity, named_kind, is_named, col(StoryEntity.row_id), is_of_kind)
+        ties = [each for each in STATE_TIES if each[2] in edge_kinds]
+        if EdgeDirection.OUT in self.ways:
+            # All that an entity names is read with it at once.
+            named = func.unnest(
+                array([case((_is_of(kind), in_state(key))) for kind, key, _, _ in ties])
+            )
+            self.add(StoryEntity, None, col(StoryEntity.row_id) == self.near.c.id, named)
+        if EdgeDirection.IN in self.ways:
+            for kind, key, _, named_kind in ties:
+                is_named = in_state(key) == self.near.c.id
+                self.add(StoryEntity, named_kind, is_named, col(StoryEntity.row_id), _is_of(kind))
 
     def add_possessions(self) -> None:
         """Along what characters wear and carry."""
         is_near = col(StoryEntity.row_id) == self.near.c.id
-        is_holder = col(StoryEntity.kind) == literal_column(f"'{EntityKind.CHARACTER}'")
+        is_holder = _is_of(EntityKind.CHARACTER)
         if EdgeDirection.OUT in self.ways:
             item = func.jsonb_array_elements_text(held_items())
             self.add(StoryEntity, EntityKind.CHARACTER, is_near, item, is_holder)
         if EdgeDirection.IN in self.ways:
             holds = held_items().op("?")(self.near.c.id)
-            self.add(StoryEntity, EntityKind.ITEM, holds, col(StoryEntity.row_id), is_holder)
+            far = col(StoryEntity.row_id)
+            # As an expression, or else all of the branch would be read for each item: the planner
+            # takes an index of branches along.
+            branch_id = col(StoryEntity.branch_id) + ""
+            self.add(StoryEntity, EntityKind.ITEM, holds, far, is_holder, branch_id=branch_id)
+
+
+def _is_of(kind: EntityKind) -> ColumnElement[bool]:
+    return col(StoryEntity.kind) == literal_column(f"'{kind}'")
 
 
 @statement(object)
@@ -157,14 +191,11 @@ def _steps(kinds: tuple[EdgeKind, ...], direction: EdgeDirection) -> Any:
             built.add_links(link, col(getattr(link, entity)), col(getattr(link, happening)))
         elif kind == EdgeKind.POSSESSION:
             built.add_possessions()
-        else:
-            built.add_states(kind)
-    found = union_all(*built.parts).subquery("found")
-    return (
-        select(found)
-        .order_by(found.c.branch_id, found.c.near, found.c.far, found.c.part)
-        .limit(param("limit", Integer()))
-    )
+    if in_states := {each for _, _, each, _ in STATE_TIES}.intersection(kinds):
+        built.add_states(in_states)
+    found = union_all(*built.parts).limit(param("limit", Integer())).subquery("found")
+    far = func.array_agg(found.c.far, type_=ARRAY(Text))
+    return select(found.c.place, far.label("far")).group_by(found.c.place, found.c.part)
 
 
 @statement(object)
@@ -188,8 +219,10 @@ def _kinds() -> Any:
 def _links_among(table: Any, source: Any, target: Any, *conditions: Any) -> Any:
     """The rows that name two of the nodes."""
     near = _near()
-    # A list that is looked up by hash: a second join would be made row by row.
-    is_among = any_of(col(table.branch_id) + ":" + source, "names")
+    names = func.unnest(param("names", ARRAY(Text))).column_valued("name")
+    # Looked up by hash: a second join would be made row by row, and so would `IN` where it becomes
+    # one, which it does not within IS TRUE.
+    is_among = (col(table.branch_id) + ":" + source).in_(select(names)).is_(true())
     return (
         select(*columns(table))
         .select_from(
@@ -267,12 +300,9 @@ class BranchSource:
     viewer: Viewer
 
     def _given(self, ids: Iterable[str]) -> dict[str, Any]:
-        pairs = [each.partition(":") for each in ids]
-        return {
-            "branch_ids": [branch_id for branch_id, _, _ in pairs],
-            "row_ids": [row_id for _, _, row_id in pairs],
-            **self.viewer.parameters,
-        }
+        names = list(ids)
+        branch_ids = sorted({each.partition(":")[0] for each in names})
+        return {"names": names, "branch_ids": branch_ids, **self.viewer.parameters}
 
     async def first_nodes(
         self, owners: Sequence[str], wanted: Wanted, limit: int
@@ -302,15 +332,18 @@ class BranchSource:
             limit=limit + 1,
             **self._given(ids),
         )
-        counted: Counter[tuple[str, int]] = Counter()
-        steps = []
-        for row in rows[:limit]:
-            near = f"{row.branch_id}:{row.near}"
-            counted[near, row.part] += 1
-            if counted[near, row.part] <= MAX_EDGES_PER_NODE:
-                steps.append(Step(near, f"{row.branch_id}:{row.far}"))
-        hubs = {near for (near, _), count in counted.items() if count > MAX_EDGES_PER_NODE}
-        return Steps(steps, frozenset(hubs), len(rows) > limit)
+        ends: dict[str, dict[str, float]] = {}
+        hubs = set()
+        count = 0
+        for row in rows:
+            near = ids[row.place - 1]
+            count += len(row.far)
+            if len(row.far) > MAX_EDGES_PER_NODE:
+                hubs.add(near)
+            branch = near.partition(":")[0]
+            far = [f"{branch}:{each}" for each in row.far[:MAX_EDGES_PER_NODE]]
+            ends.setdefault(near, {}).update(dict.fromkeys(far, 1.0))
+        return Steps(ends, frozenset(hubs), count > limit)
 
     async def kinds(self, ids: Sequence[str]) -> Mapping[str, str]:
         """As EdgeSource says."""
@@ -321,7 +354,8 @@ class BranchSource:
         """As EdgeSource says."""
         found: list[Any] = []
         for table in (StoryEntity, Happening):
-            found += await rows_by_ids(self.reading, self.viewer, table, ids)
+            of_table = [each for each in ids if _is_happening(each) == (table is Happening)]
+            found += await rows_by_ids(self.reading, self.viewer, table, of_table)
         return {row.id: node_of(row) for row in found if row is not None}
 
     async def edges(
@@ -329,7 +363,7 @@ class BranchSource:
     ) -> list[Edge]:
         """As EdgeSource says; without a limit all of them."""
         kinds = _kinds_of(wanted)
-        given = {"names": list(nodes), **self._given(nodes)}
+        given = self._given(nodes)
         rows: dict[EdgeKind, list[Any]] = {}
         for kind, among in _AMONG.items():
             if kind in kinds:
@@ -341,6 +375,10 @@ class BranchSource:
             rows.get(EdgeKind.AWARENESS, ()),
         )
         return [each for each in found if each.kind in kinds][:limit]
+
+
+def _is_happening(id: str) -> bool:
+    return id.partition(":")[2].startswith(_PREFIXES[GraphNodeKind.HAPPENING])
 
 
 def _kinds_of(wanted: Wanted) -> tuple[EdgeKind, ...]:

@@ -139,12 +139,7 @@ async def _go_on(
     asked = Wanted(wanted.edge_kinds, wanted.node_kinds, way)
     frontier = sorted({near for each in searches for near in each.ends[side].frontier})
     found = await source.steps(frontier, asked, MAX_PATH_STEPS)
-    there = await source.kinds(sorted({step.far for step in found.steps}))
-    ahead: dict[str, dict[str, float]] = {}
-    for step in found.steps:
-        ends = ahead.setdefault(step.near, {})
-        if step.far in there:
-            ends[step.far] = min(step.weight, ends.get(step.far, step.weight))
+    there = await source.kinds(sorted({far for ends in found.ends.values() for far in ends}))
     for search in searches:
         end = search.ends[side]
         other = search.ends[1 - side].start
@@ -154,8 +149,11 @@ async def _go_on(
             search.is_cut = True
         further = set()
         for near in end.frontier:
-            for far, weight in ahead.get(near, {}).items():
-                if not _may_pass(there[far], wanted) and far not in (end.start, other):
+            for far, weight in found.ends.get(near, {}).items():
+                kind = there.get(far)
+                if kind is None:
+                    continue
+                if not _may_pass(kind, wanted) and far not in (end.start, other):
                     continue
                 before, behind = (near, far) if side == 0 else (far, near)
                 ways = search.ways.setdefault(before, {})
@@ -240,7 +238,26 @@ def _costs_to(
     back: dict[str, list[tuple[str, float]]] = {}
     for near, ends in ways.items():
         for far, weight in ends.items():
-            back.setdefault(far, []).append((near, weight if is_weighted else 1.0))
+            back.setdefault(far, []).append((near, weight))
+    return _cheapest(back, end) if is_weighted else _fewest(back, end)
+
+
+def _fewest(back: Mapping[str, Sequence[tuple[str, float]]], end: str) -> dict[str, float]:
+    """How many steps there are."""
+    steps = {end: 0.0}
+    # Grows while it is gone through.
+    reached = [end]
+    for node in reached:
+        further = steps[node] + 1
+        for before, _ in back.get(node, ()):
+            if before not in steps:
+                steps[before] = further
+                reached.append(before)
+    return steps
+
+
+def _cheapest(back: Mapping[str, Sequence[tuple[str, float]]], end: str) -> dict[str, float]:
+    """What the steps cost."""
     costs: dict[str, float] = {}
     open_ = [(0.0, end)]
     while open_:

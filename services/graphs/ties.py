@@ -5,7 +5,7 @@ Source: design, api (one graph); spec aventuras, world-state storage, happenings
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from db.enums import EdgeKind, EntityKind, GraphNodeKind, ItemSlot
@@ -35,33 +35,33 @@ def _named(row: Any, row_id: str) -> str:
     return f"{row.branch_id}:{row_id}"
 
 
-def edges_of_entity(row: Any) -> Iterator[Edge]:
-    """Where it is, what it lies within, what it has and belongs to."""
-    for kind, key, edge_kind, _ in STATE_TIES:
-        target = row.state.get(key) if row.kind == kind else None
-        if target is not None:
-            yield _edge_of_state(row, edge_kind, None, target, key)
-    if row.kind == EntityKind.CHARACTER:
+def edges_of_entity(row: Any, nodes: Container[str]) -> Iterator[Edge]:
+    """Where it is, what it lies within, what it has and belongs to, among these nodes."""
+    state, own_kind = row.state, row.kind
+    named: list[tuple[EdgeKind, str | None, str, str]] = [
+        (edge_kind, None, state[key], key)
+        for kind, key, edge_kind, _ in STATE_TIES
+        if own_kind == kind and state.get(key) is not None
+    ]
+    if own_kind == EntityKind.CHARACTER:
         # Of an item that is in both lists from of old, the first counts.
         held = {
-            item: label
-            for slot, label in [*SLOTS.items()][::-1]
-            for item in row.state.get(slot, ())
+            item: label for slot, label in [*SLOTS.items()][::-1] for item in state.get(slot, ())
         }
-        for item, label in held.items():
-            yield _edge_of_state(row, EdgeKind.POSSESSION, label, item, item)
-
-
-def _edge_of_state(row: Any, kind: EdgeKind, label: str | None, target: str, part: str) -> Edge:
-    return Edge(
-        id=f"{row.id}:{kind}:{target}",
-        kind=kind,
-        label=label,
-        source=row.id,
-        target=_named(row, target),
-        row=row,
-        part=part,
-    )
+        named += [(EdgeKind.POSSESSION, label, item, item) for item, label in held.items()]
+    for kind, label, other, part in named:
+        target = _named(row, other)
+        # Most of what is near lies beyond what is shown.
+        if target in nodes:
+            yield Edge(
+                id=f"{row.id}:{kind}:{other}",
+                kind=kind,
+                label=label,
+                source=row.id,
+                target=target,
+                row=row,
+                part=part,
+            )
 
 
 def edges_of_relationship(row: Any) -> Iterator[Edge]:
@@ -119,7 +119,7 @@ def edges_among(
     def all_edges() -> Iterator[Edge]:
         for node in nodes.values():
             if node.kind != GraphNodeKind.HAPPENING:
-                yield from edges_of_entity(node.row)
+                yield from edges_of_entity(node.row, nodes)
         for row in relationships:
             yield from edges_of_relationship(row)
         for row in involvements:

@@ -35,7 +35,8 @@ class Node:
     row: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: thousands are made for one answer, and making those takes six times as long.
+@dataclass(slots=True)
 class Edge:
     """A tie of two nodes, which `source` and `target` name. `id` is unique and stays the same as
     long as the tie does. `row` is where it is written down, `part` where in it; `entry_id` is the
@@ -75,21 +76,12 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """That one can get from one node to another; `weight` is what it costs, above 0."""
-
-    near: str
-    far: str
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps from some nodes; `hubs` are those that have more, and `is_cut` says that the whole
-    was too much.
+    """Where one can get in one step: for each node its ends, with what it costs at least to get
+    there, above 0. `hubs` are nodes that have more, and `is_cut` says that the whole was too much.
     """
 
-    steps: Sequence[Step] = ()
+    ends: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     hubs: frozenset[str] = frozenset()
     is_cut: bool = False
 
@@ -108,8 +100,8 @@ class EdgeSource(Protocol):
 
     async def steps(self, ids: Sequence[str], wanted: Wanted, limit: int) -> Steps:
         """One step further from each of these nodes, along wanted edges in the wanted direction:
-        MAX_EDGES_PER_NODE for each node, kind and direction, `limit` in all. Ends may be of any
-        kind, or be gone.
+        MAX_EDGES_PER_NODE edges for each node, kind and direction, `limit` in all. Ends may be of
+        any kind, or be gone.
         """
 
     async def kinds(self, ids: Sequence[str]) -> Mapping[str, str]:
@@ -145,10 +137,11 @@ class Walk:
 
 @dataclass(slots=True)
 class _Reached:
-    """How far one walk has come."""
+    """How far one walk has come; `ahead` is what it comes to next, by id."""
 
     distances: dict[str, int | None]
     frontier: list[str]
+    ahead: list[str] = field(default_factory=list)
     truncated_by: TruncationReason | None = None
 
     def cut(self, reason: TruncationReason) -> None:
@@ -167,22 +160,19 @@ async def walk(
     `first` nodes at most. Nodes of other kinds are neither shown nor passed through; those that
     it starts from may be of any kind.
     """
-    there = await source.kinds(sorted({each for ids in starts for each in ids}))
+    nodes = dict(await source.nodes(sorted({each for ids in starts for each in ids})))
     walks = []
     for ids in starts:
-        found = sorted({each for each in ids if each in there})
+        found = sorted({each for each in ids if each in nodes})
         reached = _Reached(dict.fromkeys(found[:first], 0), found[:first])
         if len(found) > first:
             reached.cut(TruncationReason.NODES)
         walks.append(reached)
     for distance in range(1, depth + 1):
-        frontier = sorted({each for reached in walks for each in reached.frontier})
-        if not frontier:
+        if not any(reached.frontier for reached in walks):
             break
-        further = await _further(source, frontier, wanted)
-        for reached in walks:
-            _go_on(reached, further, distance, first)
-    return await _shown(source, walks, wanted)
+        await _go_on(source, walks, nodes, wanted, distance, first)
+    return await _shown(source, walks, nodes, wanted)
 
 
 async def whole(
@@ -195,7 +185,8 @@ async def whole(
         if len(ids) > first:
             reached.cut(TruncationReason.NODES)
         walks.append(reached)
-    return await _shown(source, walks, wanted)
+    nodes = await source.nodes(sorted({each for reached in walks for each in reached.distances}))
+    return await _shown(source, walks, nodes, wanted)
 
 
 async def stars(
@@ -204,11 +195,10 @@ async def stars(
     """The neighbours of each node, `first` at most, and the edges that lead to them: without the
     node itself. A node that is not there has none.
     """
-    walks = [_Reached({each: 0}, [each]) for each in centres]
-    further = await _further(source, sorted(set(centres)), wanted)
-    for reached in walks:
-        _go_on(reached, further, 1, first + 1)
-    found = await _shown(source, walks, wanted)
+    nodes = dict(await source.nodes(sorted(set(centres))))
+    walks = [_Reached({each: 0}, [each] if each in nodes else []) for each in centres]
+    await _go_on(source, walks, nodes, wanted, 1, first + 1, asks_kinds=True)
+    found = await _shown(source, walks, nodes, wanted)
     return [
         Walk(
             [each for each in star.nodes if each.node.id != centre],
@@ -219,49 +209,75 @@ async def stars(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Further:
-    """What one level leads to: the wanted nodes one step from each, and where it was cut."""
-
-    ends: Mapping[str, Iterable[str]]
-    hubs: frozenset[str]
-    is_cut: bool
-
-
-async def _further(source: EdgeSource, frontier: Sequence[str], wanted: Wanted) -> _Further:
+async def _go_on(
+    source: EdgeSource,
+    walks: Sequence[_Reached],
+    nodes: dict[str, Node],
+    wanted: Wanted,
+    distance: int,
+    first: int,
+    *,
+    asks_kinds: bool = False,
+) -> None:
+    """All walks go one step further. `nodes` has those that are known to be there. Where kinds are
+    asked for, also what is gone is known at once: the number of statements is always the same.
+    """
+    frontier = sorted({each for reached in walks for each in reached.frontier})
     found = await source.steps(frontier, wanted, MAX_STEPS)
-    there = await source.kinds(sorted({each.far for each in found.steps}))
-    ends: dict[str, set[str]] = {}
-    for step in found.steps:
-        kind = there.get(step.far)
-        if kind is not None and (wanted.node_kinds is None or kind in wanted.node_kinds):
-            ends.setdefault(step.near, set()).add(step.far)
-    return _Further(ends, found.hubs, found.is_cut)
+    kinds = wanted.node_kinds
+    passable: set[str] | None = None
+    if asks_kinds or kinds is not None:
+        ends = sorted({end for ends in found.ends.values() for end in ends})
+        there = await source.kinds(ends)
+        passable = {each for each, kind in there.items() if kinds is None or kind in kinds}
+    for reached in walks:
+        if found.is_cut and reached.frontier:
+            reached.cut(TruncationReason.EDGES)
+        if not found.hubs.isdisjoint(reached.frontier):
+            reached.cut(TruncationReason.HUB)
+        new: set[str] = set()
+        for near in reached.frontier:
+            new.update(found.ends.get(near, ()))
+        new -= reached.distances.keys()
+        reached.ahead = sorted(new if passable is None else new & passable)
+    await _look_ahead(source, walks, nodes, first)
+    for reached in walks:
+        room = first - len(reached.distances)
+        if len(reached.ahead) > room:
+            reached.cut(TruncationReason.NODES)
+        new_ids = reached.ahead[:room]
+        reached.distances |= dict.fromkeys(new_ids, distance)
+        is_over = len(reached.distances) == first and reached.truncated_by is not None
+        reached.frontier = [] if is_over else new_ids
 
 
-def _go_on(reached: _Reached, further: _Further, distance: int, first: int) -> None:
-    if not reached.frontier:
-        return
-    if further.is_cut:
-        reached.cut(TruncationReason.EDGES)
-    if not further.hubs.isdisjoint(reached.frontier):
-        reached.cut(TruncationReason.HUB)
-    new = sorted(
-        {end for each in reached.frontier for end in further.ends.get(each, ())}
-        - reached.distances.keys()
-    )
-    room = first - len(reached.distances)
-    if len(new) > room:
-        reached.cut(TruncationReason.NODES)
-        new = new[:room]
-    reached.distances |= dict.fromkeys(new, distance)
-    reached.frontier = new
+async def _look_ahead(
+    source: EdgeSource, walks: Sequence[_Reached], nodes: dict[str, Node], first: int
+) -> None:
+    """Get the nodes that the walks come to, and the one that shows that there are more. What is
+    gone is ahead of nobody.
+    """
+    while True:
+        asked = {
+            each
+            for reached in walks
+            for each in reached.ahead[: first - len(reached.distances) + 1]
+            if each not in nodes
+        }
+        nodes.update(await source.nodes(sorted(asked)))
+        gone = asked - nodes.keys()
+        for reached in walks:
+            reached.ahead = [each for each in reached.ahead if each not in gone]
+        if not gone:
+            return
 
 
-async def _shown(source: EdgeSource, walks: Sequence[_Reached], wanted: Wanted) -> list[Walk]:
-    """The walks with their nodes, and the edges between these."""
-    nodes = await source.nodes(sorted({each for reached in walks for each in reached.distances}))
-    edges = await source.edges(nodes, wanted, MAX_EDGES + 1)
+async def _shown(
+    source: EdgeSource, walks: Sequence[_Reached], nodes: Mapping[str, Node], wanted: Wanted
+) -> list[Walk]:
+    """The walks with the edges between their nodes."""
+    ids = {each for reached in walks for each in reached.distances if each in nodes}
+    edges = await source.edges({each: nodes[each] for each in sorted(ids)}, wanted, MAX_EDGES + 1)
     is_cut = len(edges) > MAX_EDGES
     leaving: dict[str, list[Edge]] = {}
     for edge in edges[:MAX_EDGES]:
@@ -324,17 +340,24 @@ class MemorySource:
 
     async def steps(self, ids: Sequence[str], wanted: Wanted, limit: int) -> Steps:
         """As EdgeSource says. Nothing is read, so a hub is no trouble; the whole is bounded."""
-        steps = []
+        found: dict[str, dict[str, float]] = {}
+        count = 0
         for near in ids:
+            ends = found.setdefault(near, {})
             for edge in self._touching.get(near, ()):
                 if wanted.edge_kinds is not None and edge.kind not in wanted.edge_kinds:
                     continue
                 is_source = edge.source == near
-                far = edge.target if is_source else edge.source
                 way = EdgeDirection.OUT if is_source else EdgeDirection.IN
-                if not edge.is_directed or wanted.direction in (EdgeDirection.BOTH, way):
-                    steps.append(Step(near, far, self.weights.get(edge.id, 1.0)))
-        return Steps(steps[:limit], is_cut=len(steps) > limit)
+                if edge.is_directed and wanted.direction not in (EdgeDirection.BOTH, way):
+                    continue
+                count += 1
+                if count > limit:
+                    return Steps(found, is_cut=True)
+                far = edge.target if is_source else edge.source
+                weight = self.weights.get(edge.id, 1.0)
+                ends[far] = min(weight, ends.get(far, weight))
+        return Steps(found)
 
     async def kinds(self, ids: Sequence[str]) -> Mapping[str, str]:
         """As EdgeSource says."""

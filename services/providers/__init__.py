@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Sequence
 
 from services.providers.base import (
+    NO_CHARACTER,
     CharacterSheet,
     ErrorCode,
     Finished,
@@ -20,10 +21,12 @@ from services.providers.base import (
     ProviderSettings,
     Request,
     TextPart,
+    TextsToTranslate,
     Usage,
 )
 
 __all__ = [
+    "NO_CHARACTER",
     "CharacterSheet",
     "ErrorCode",
     "Finished",
@@ -34,6 +37,7 @@ __all__ = [
     "ProviderSettings",
     "Request",
     "TextPart",
+    "TextsToTranslate",
     "Usage",
     "embed_texts",
     "make_provider",

@@ -43,6 +43,18 @@ class CharacterSheet:
 
 
 @dataclass(frozen=True, slots=True)
+class TextsToTranslate:
+    """What a request to translate is about, from which the demo provider takes its answer."""
+
+    language: str
+    texts: tuple[str, ...]
+
+
+# Where nobody speaks.
+NO_CHARACTER = CharacterSheet("", ())
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One answer asked for.
 
@@ -56,6 +68,7 @@ class Request:
     character: CharacterSheet
     seed: int
     max_tokens: int | None
+    to_translate: TextsToTranslate | None = None
 
 
 @dataclass(frozen=True, slots=True)

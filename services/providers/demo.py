@@ -7,6 +7,7 @@ against every kind of trouble; what an answer means is left to the run.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
 import re
@@ -24,6 +25,7 @@ from services.providers.base import (
     ProviderSettings,
     Request,
     TextPart,
+    TextsToTranslate,
     Usage,
 )
 from services.providers.deadlines import with_deadlines
@@ -80,6 +82,9 @@ class DemoProvider:
       time-out of the settings ends it;
     - `after`: tokens of text before the fault, by default 0, which is before everything.
 
+    What is to be translated comes back with the language before it, as the JSON list that is asked
+    for; directives in the texts are heard, `length` is not.
+
     Words it does not know are ignored. Neither the directive nor a message that is wholly in
     brackets, which is a remark to the model and nothing that was said, is quoted.
     """
@@ -106,8 +111,11 @@ class DemoProvider:
         wish = _read_directives(said)
         rate = self._settings.demo_rate if wish.rate is None else wish.rate
         pace = _Pace(rate)
-        reasoning = _tokens(_thought(request.character))
-        text = _prose(request, _quote(_spoken(_DIRECTIVE.sub("", said))), wish.length)
+        if request.to_translate is not None:
+            reasoning, text = [], _tokens(_translations(request.to_translate))
+        else:
+            reasoning = _tokens(_thought(request.character))
+            text = _prose(request, _quote(_spoken(_DIRECTIVE.sub("", said))), wish.length)
         is_cut = request.max_tokens is not None and request.max_tokens < len(text)
         if is_cut:
             text = text[: request.max_tokens]
@@ -272,6 +280,14 @@ def _prose(request: Request, quote: str, length: int | None) -> list[str]:
         text = next(pieces)
         tokens += _tokens(gap + text)
     return tokens[: length or _LONGEST]
+
+
+def _translations(asked: TextsToTranslate) -> str:
+    said = [
+        {"n": number, "text": f"[{asked.language}] {text}"}
+        for number, text in enumerate(asked.texts, start=1)
+    ]
+    return json.dumps(said, ensure_ascii=False)
 
 
 def _endless(sentences: list[str], draw: random.Random) -> Iterator[str]:

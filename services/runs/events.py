@@ -85,6 +85,16 @@ class Event:
         return str(self.payload["target_id"])
 
     @property
+    def subject_id(self) -> str | None:
+        """The row that a warning is about, if any."""
+        return self.payload.get("subject_id")
+
+    @property
+    def field(self) -> str | None:
+        """Which text of that row a warning is about."""
+        return self.payload.get("field")
+
+    @property
     def code(self) -> str:
         """What a warning is about, for programs."""
         return str(self.payload["code"])
@@ -93,6 +103,21 @@ class Event:
     def message(self) -> str:
         """What a warning says."""
         return str(self.payload["message"])
+
+    @property
+    def done(self) -> int:
+        """How many texts are said by now."""
+        return int(self.payload["done"])
+
+    @property
+    def total(self) -> int:
+        """How many there were to be said when the run began."""
+        return int(self.payload["total"])
+
+    @property
+    def missed(self) -> int:
+        """How many could not be said."""
+        return int(self.payload["missed"])
 
     @property
     def status(self) -> str:
@@ -158,6 +183,10 @@ class LiveLog:
     def unstored(self) -> Sequence[Event]:
         """The events that are not in the database yet."""
         return self._events[self._stored :]
+
+    def take_back(self, count: int) -> None:
+        """Drop the newest `count` events, which are not stored, as what they tell is not either."""
+        del self._events[len(self._events) - count :]
 
     def mark_stored(self, count: int) -> None:
         """Show the next `count` events to everybody who follows the run: they are stored."""

@@ -1,17 +1,18 @@
 """What is kept of runs: listing them, taking them up under a lease, storing events, ending them.
 
-A run is worked on by the one server that holds its lease and its character's seat. Every write of
-that server checks both, so a server that was presumed dead and comes back can commit nothing.
+A run is worked on by the one server that holds its lease and, where it speaks for a character, the
+character's seat. Every write of that server checks both, so a server that was presumed dead and
+comes back can commit nothing.
 Source: spec soul-mirror, sections 1 (seat) and 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Float, Integer, exists, func, or_, select, update
+from sqlalchemy import Float, Integer, Text, exists, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -20,6 +21,7 @@ from db.enums import (
     NodeStatus,
     NodeType,
     RunEventType,
+    RunKind,
     RunStatus,
     TreeEventType,
     Visibility,
@@ -28,21 +30,25 @@ from db.paging import Page, PagedList, PageRequest, SortKey
 from db.reading import Reading, Writing, any_of, columns, param, statement
 from db.tables import MirrorTree, Run, RunError, RunEvent, RunEventText, RuntimeSeat, TreeNode
 from services import mirrors
-from services.access import Viewer, hold_row, visible
+from services.access import Viewer, among_own_runs, hold_row, visible
 from services.accounts import record_act
 from services.hub import announce
 from services.runs.events import Event, cancel_topic_of, topic_of
 from services.runs.starting import QUEUE_TOPIC
 
-RUNS = PagedList(
-    "runs",
+_NEWEST_FIRST = [
+    SortKey(col(Run.created_at), is_descending=True),
+    SortKey(col(Run.id), is_descending=True),
+]
+RUNS = PagedList("runs", Run, sort=_NEWEST_FIRST, where=lambda: visible(Run) & among_own_runs())
+RUNS_OF_BRANCHES = PagedList(
+    "runs of branches",
     Run,
-    sort=[
-        SortKey(col(Run.created_at), is_descending=True),
-        SortKey(col(Run.id), is_descending=True),
-    ],
+    sort=_NEWEST_FIRST,
+    parent=col(Run.branch_id),
     where=lambda: visible(Run),
 )
+ANSWERING = (RunKind.FOREGROUND, RunKind.BACKGROUND_DELEGATED)
 
 
 class LeaseLost(Exception):
@@ -50,7 +56,7 @@ class LeaseLost(Exception):
 
 
 async def list_runs(reading: Reading, viewer: Viewer, request: PageRequest) -> Page[Run]:
-    """Runs of the viewer's characters, newest first."""
+    """Runs of the viewer's characters and branches, newest first."""
     return await RUNS.page(reading, request, **viewer.parameters)
 
 
@@ -63,24 +69,32 @@ def _next_queued() -> Any:
         .group_by(col(at_work.requested_by_user_id))
         .subquery()
     )
-    # Run and seat are held together: what another server is taking up right now is passed over.
+    is_passed = any_of(Run.character_id, "passed")
+    # What another server is taking up right now is passed over.
     return (
         select(*columns(Run))
-        .join(RuntimeSeat, col(RuntimeSeat.character_id) == col(Run.character_id))
+        .outerjoin(RuntimeSeat, col(RuntimeSeat.character_id) == col(Run.character_id))
         .outerjoin(in_work, in_work.c.user_id == col(Run.requested_by_user_id))
         .where(
             col(Run.status) == RunStatus.QUEUED.value,
             col(Run.ended_at).is_(None),  # for the index of open runs
             col(Run.provider) == param("provider"),
-            or_(
-                col(RuntimeSeat.lease_holder).is_(None),
-                col(RuntimeSeat.lease_holder) == param("holder"),
-                col(RuntimeSeat.lease_expires_at) < func.clock_timestamp(),
-            ),
+            any_of(Run.kind, "kinds"),
+            # Where there is no character, there is no seat either.
+            or_(col(Run.character_id).is_(None), not_(is_passed)),
+            _is_free(),
         )
         .order_by(func.coalesce(in_work.c.runs, 0), col(Run.created_at), col(Run.id))
         .limit(1)
-        .with_for_update(skip_locked=True, of=[Run, RuntimeSeat])
+        .with_for_update(skip_locked=True, of=Run)
+    )
+
+
+def _is_free() -> Any:
+    return or_(
+        col(RuntimeSeat.lease_holder).is_(None),
+        col(RuntimeSeat.lease_holder) == param("holder"),
+        col(RuntimeSeat.lease_expires_at) < func.clock_timestamp(),
     )
 
 
@@ -94,9 +108,16 @@ def _lease_end() -> Any:
 def _take_seat() -> Any:
     # The epoch rises whenever the seat is taken anew, not when its holder keeps it.
     is_taken_anew = col(RuntimeSeat.lease_holder).is_distinct_from(param("holder"))
+    free = (
+        select(col(RuntimeSeat.character_id))
+        .where(col(RuntimeSeat.character_id) == param("of_character"), _is_free())
+        .with_for_update(skip_locked=True)
+        .correlate(None)
+        .scalar_subquery()
+    )
     return (
         update(RuntimeSeat)
-        .where(col(RuntimeSeat.character_id) == param("of_character"))
+        .where(col(RuntimeSeat.character_id) == free)
         .values(
             epoch=col(RuntimeSeat.epoch) + func.cast(is_taken_anew, Integer()),
             lease_holder=param("holder"),
@@ -113,7 +134,7 @@ def _take_run() -> Any:
         .where(col(Run.id) == param("of_id"))
         .values(
             status=RunStatus.RUNNING.value,
-            node_id=param("node_id"),
+            node_id=param("node_id", Text()),
             seat_epoch=param("seat_epoch", Integer()),
             lease_holder=param("holder"),
             lease_expires_at=_lease_end(),
@@ -124,19 +145,35 @@ def _take_run() -> Any:
 
 
 async def take_next_run(
-    writing: Writing, holder: str, provider: str, lease_seconds: float
+    writing: Writing,
+    holder: str,
+    provider: str,
+    lease_seconds: float,
+    kinds: Collection[RunKind] = ANSWERING,
 ) -> Run | None:
-    """Take up a queued run for a provider whose character's seat is free, or None: of the user
-    with the fewest runs in work, and of those the oldest.
+    """Take up a queued run of some kinds for a provider whose character's seat is free, if it has
+    one, or None: of the user with the fewest runs in work, and of those the oldest.
 
-    Takes the seat too, and plants the bud that will hold the answer.
+    For an answer, takes the seat too, and plants the bud that will hold it.
     """
-    queued = await writing.first(_next_queued(), holder=holder, provider=provider)
-    if queued is None:
-        return None
     lease = {"holder": holder, "lease_seconds": lease_seconds}
-    seat = await writing.first(_take_seat(), of_character=queued.character_id, **lease)
-    assert seat is not None
+    passed: list[str] = []
+    while True:
+        queued = await writing.first(
+            _next_queued(), holder=holder, provider=provider, kinds=list(kinds), passed=passed
+        )
+        if queued is None:
+            return None
+        if queued.character_id is None:
+            return await writing.first(
+                _take_run(), of_id=queued.id, node_id=None, seat_epoch=None, **lease
+            )
+        seat = await writing.first(_take_seat(), of_character=queued.character_id, **lease)
+        if seat is not None:
+            break
+        # Another server takes or gives back the seat at this moment.
+        passed.append(queued.character_id)
+    assert queued.tree_id is not None
     await writing.first(_tree_held(), tree_id=queued.tree_id)
     above: Any = await writing.first(_node(), node_id=queued.question_node_id)
     is_answer = above.node_type == NodeType.QUESTION
@@ -169,7 +206,7 @@ def _tree_held() -> Any:
 
 
 def _holds_both_leases() -> Any:
-    seat = exists(
+    has_seat = exists(
         select(1).where(
             col(RuntimeSeat.character_id) == col(Run.character_id),
             col(RuntimeSeat.epoch) == col(Run.seat_epoch),
@@ -179,7 +216,7 @@ def _holds_both_leases() -> Any:
     return (
         (col(Run.status) == RunStatus.RUNNING.value)
         & (col(Run.lease_holder) == param("by_holder"))
-        & seat
+        & or_(col(Run.character_id).is_(None), has_seat)
     )
 
 
@@ -300,12 +337,13 @@ async def end_run(
     finish_reason: str | None = None,
     error: RunError | None = None,
 ) -> None:
-    """Settle the answer and close the run, in the transaction that stores its last events.
+    """Settle the answer of a run and close it, in the transaction that stores its last events.
 
     A solid answer becomes the working entry when the talk had not gone on elsewhere: that is,
     while the entry is still the answer above the question, or the one that is gone on from.
     """
     assert run.node_id is not None
+    assert run.character_id is not None
     # Locks in one order everywhere: run (the caller has it), seat, tree, node. With the seat held
     # from here on, no run can be taken up unseen before the seat is given back.
     await writing.first(_seat_held(), character_id=run.character_id)
@@ -324,6 +362,29 @@ async def end_run(
     gone_on_from = above.parent_node_id if above.node_type == NodeType.QUESTION else above.id
     if node_status is NodeStatus.SOLIDIFIED and tree.working_entry_node_id == gone_on_from:
         await mirrors.move_working_entry(writing, tree.id, run.node_id)
+    await close_run(
+        writing,
+        run,
+        status=status,
+        model=model,
+        usage=usage,
+        finish_reason=finish_reason,
+        error=error,
+    )
+    await writing.run(_release_seat(), of_character=run.character_id, by_holder=holder)
+
+
+async def close_run(
+    writing: Writing,
+    run: Run,
+    *,
+    status: RunStatus,
+    model: str | None,
+    usage: dict[str, Any] | None = None,
+    finish_reason: str | None = None,
+    error: RunError | None = None,
+) -> None:
+    """Say on the run how it ended, in the transaction that stores its last events."""
     await writing.run(
         _end_run(),
         of_id=run.id,
@@ -334,7 +395,6 @@ async def end_run(
         new_error_code=error and error.code,
         new_error_message=error and error.message,
     )
-    await writing.run(_release_seat(), of_character=run.character_id, by_holder=holder)
     await announce(writing, QUEUE_TOPIC)
 
 

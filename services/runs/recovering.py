@@ -13,12 +13,17 @@ from db.reading import Writing, columns, param, statement
 from db.tables import Run, RunError, RunEvent, RunEventText, RuntimeSeat
 from services.hub import announce
 from services.runs.events import Event, topic_of
-from services.runs.records import end_run, finished_payload
+from services.runs.records import close_run, end_run, finished_payload
 from services.runs.replaying import text_of_channel, with_text
 
 SERVER_LOST = RunError(
     "SERVER_LOST",
     "The server that worked on this is gone. The text so far is in the answer; ask again.",
+)
+TRANSLATION_LOST = RunError(
+    "SERVER_LOST",
+    "The server that worked on this is gone. What it has said is kept; translate again for the "
+    "rest.",
 )
 STALE_SEAT_EPOCH = RunError(
     "STALE_SEAT_EPOCH",
@@ -59,6 +64,9 @@ async def recover_lost_run(writing: Writing) -> Run | None:
     run = await writing.first(_lost_run())
     if run is None:
         return None
+    if run.character_id is None:
+        await end_abandoned(writing, run, TRANSLATION_LOST)
+        return run
     is_stale = await writing.value(_is_stale(), run_id=run.id)
     await end_abandoned(writing, run, STALE_SEAT_EPOCH if is_stale else SERVER_LOST)
     return run
@@ -78,11 +86,6 @@ async def end_abandoned(writing: Writing, run: Run, error: RunError) -> None:
     """Fail a run in work, whose row the caller holds, for its server: what that one had stored is
     the answer, and it can commit nothing more.
     """
-    holder = run.lease_holder or ""
-    texts = {
-        channel: await writing.value(_stored_text(), run_id=run.id, channel=channel)
-        for channel in TextChannel
-    }
     last = Event(
         run.id,
         run.last_seq + 1,
@@ -91,17 +94,24 @@ async def end_abandoned(writing: Writing, run: Run, error: RunError) -> None:
         Visibility.PUBLIC,
         finished_payload(RunStatus.FAILED, run.node_id, error),
     )
-    await end_run(
-        writing,
-        run,
-        holder,
-        status=RunStatus.FAILED,
-        node_status=NodeStatus.PARTIAL,
-        content=texts[TextChannel.TEXT],
-        reasoning=texts[TextChannel.REASONING],
-        model=run.model,
-        error=error,
-    )
+    if run.character_id is None:
+        await close_run(writing, run, status=RunStatus.FAILED, model=run.model, error=error)
+    else:
+        texts = {
+            channel: await writing.value(_stored_text(), run_id=run.id, channel=channel)
+            for channel in TextChannel
+        }
+        await end_run(
+            writing,
+            run,
+            run.lease_holder or "",
+            status=RunStatus.FAILED,
+            node_status=NodeStatus.PARTIAL,
+            content=texts[TextChannel.TEXT],
+            reasoning=texts[TextChannel.REASONING],
+            model=run.model,
+            error=error,
+        )
     await writing.run(_set_last_seq(), of_id=run.id, new_last_seq=last.seq)
     await writing.insert_many(RunEvent, [last.to_row()])
     await announce(writing, topic_of(run.id))

@@ -19,6 +19,7 @@ async def build_request(
     """The request of an open run within `budget` tokens, None where what must stay does not fit;
     and what it was put together from. Raises NotFound when the character is out of sight.
     """
+    assert run.character_id is not None
     character = await require_row(reading, viewer, Character, run.character_id)
     user = await require_row(reading, viewer, User, run.requested_by_user_id)
     assert run.question_node_id is not None  # what an open run works on is not pruned

@@ -1,8 +1,11 @@
-"""Asking: a question is put into a tree and a run that will answer it is queued."""
+"""Asking: a question is put into a tree and a run that will answer it is queued; and queuing runs
+of any kind, within the limits.
+"""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +28,7 @@ QUEUE_TOPIC = "runs"
 @dataclass(frozen=True, slots=True)
 class OpenRuns:
     """How many runs may be open, which is queued or being worked on; `queued` counts everybody's
-    that wait.
+    that wait. A branch may have as many as a character.
     """
 
     per_user: int = 8
@@ -100,28 +103,34 @@ def _lock() -> Any:
 
 
 @statement(Run)
-def _counts_of_open_runs() -> Any:
+def _counts_of_open_runs(subject: str) -> Any:
     counted = func.count()
     return select(
         counted.filter(col(Run.requested_by_user_id) == param("user_id")).label("of_user"),
-        counted.filter(col(Run.character_id) == param("character_id")).label("of_character"),
+        counted.filter(getattr(Run, subject) == param("subject_id")).label("of_subject"),
         counted.filter(col(Run.status) == RunStatus.QUEUED.value).label("queued"),
     ).where(col(Run.ended_at).is_(None))
 
 
 async def _check_limits(
-    writing: Writing, viewer: Viewer, character_id: str, path: tuple[str, ...], limits: OpenRuns
+    writing: Writing,
+    viewer: Viewer,
+    subject: str,
+    subject_id: str,
+    path: tuple[str, ...],
+    limits: OpenRuns,
 ) -> None:
-    """Raises LimitReached (RUNS_OF_USER_LIMIT, RUNS_OF_CHARACTER_LIMIT) and Unavailable
-    (QUEUE_FULL).
+    """Raises LimitReached (RUNS_OF_USER_LIMIT, RUNS_OF_CHARACTER_LIMIT, RUNS_OF_BRANCH_LIMIT) and
+    Unavailable (QUEUE_FULL).
     """
-    # Taken last, behind the locks that `mirrors` takes, and held until the commit: two asks of a
-    # user cannot both be the last one that is allowed. A character has one user, so its limit holds
-    # too. The queue's may be passed by as many users as ask in one moment.
+    # Taken last, behind the locks on what the run is about, and held until the commit: two asks of
+    # a user cannot both be the last one that is allowed. A character has one user, and so has a
+    # branch, so their limits hold too. The queue's may be passed by as many users as ask in one
+    # moment.
     user_id = viewer.signed_in_id
     await writing.run(_lock(), lock=f"open runs of {user_id}")
     found: Any = await writing.first(
-        _counts_of_open_runs(), user_id=user_id, character_id=character_id
+        _counts_of_open_runs(subject), user_id=user_id, subject_id=subject_id
     )
     if found.of_user >= limits.per_user:
         raise LimitReached(
@@ -130,11 +139,12 @@ async def _check_limits(
             "RUNS_OF_USER_LIMIT",
             path,
         )
-    if found.of_character >= limits.per_character:
+    if found.of_subject >= limits.per_character:
+        name, _, _ = subject.partition("_")
         raise LimitReached(
-            f"This character has {limits.per_character} answers to write: let one of them end, or "
+            f"This {name} has {limits.per_character} answers to write: let one of them end, or "
             "cancel one.",
-            "RUNS_OF_CHARACTER_LIMIT",
+            f"RUNS_OF_{name.upper()}_LIMIT",
             path,
         )
     if found.queued >= limits.queued:
@@ -152,19 +162,47 @@ async def _queue_answer(
 ) -> Run:
     # The caller holds the tree, and so has seen that it may grow.
     tree = await require_row(writing, viewer, MirrorTree, question.tree_id)
-    await _check_limits(writing, viewer, tree.character_id, path, limits)
-    run = await writing.insert(
-        Run,
-        kind=RunKind.FOREGROUND,
-        status=RunStatus.QUEUED,
-        requested_by_user_id=viewer.signed_in_id,
-        character_id=tree.character_id,
+    return await queue_run(
+        writing,
+        viewer,
+        RunKind.FOREGROUND,
+        ("character_id", tree.character_id),
+        path,
+        limits,
+        noted={"question_id": question.id},
         tree_id=tree.id,
         question_node_id=question.id,
         provider=provider,
         model=model,
-        seed=secrets.randbits(62),
     )
-    await record_act(writing, viewer, "run_queued", run.id, {"question_id": question.id})
+
+
+async def queue_run(
+    writing: Writing,
+    viewer: Viewer,
+    kind: RunKind,
+    subject: tuple[str, str],
+    path: tuple[str, ...],
+    limits: OpenRuns,
+    *,
+    noted: Mapping[str, Any],
+    **values: Any,
+) -> Run:
+    """Queue a run about something, which the caller holds: the column that names it, and its id.
+    `noted` goes into the audit record, `values` are the other columns. Raises what `_check_limits`
+    does.
+    """
+    column, subject_id = subject
+    await _check_limits(writing, viewer, column, subject_id, path, limits)
+    run = await writing.insert(
+        Run,
+        kind=kind,
+        status=RunStatus.QUEUED,
+        requested_by_user_id=viewer.signed_in_id,
+        seed=secrets.randbits(62),
+        **{column: subject_id},
+        **values,
+    )
+    await record_act(writing, viewer, "run_queued", run.id, dict(noted))
     await announce(writing, QUEUE_TOPIC)
     return run

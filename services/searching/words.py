@@ -67,17 +67,20 @@ class Wanted:
     # What an index is asked for.
     words: tuple[str, ...]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it must stand in a text as a whole, which its words alone do not say."""
+        return len(self.words) > 1 and len(self.text) <= _LONGEST_NAME
+
     def is_found(self, words: AbstractSet[str], text: str) -> bool:
         """Whether it stands in a text that has these words; `text` is folded.
 
         A name of up to three characters stands there as a whole. Of a longer run half is enough.
         """
-        if len(self.words) == 1:
-            return self.words[0] in words
         there = sum(each in words for each in self.words)
-        if len(self.text) > _LONGEST_NAME:
-            return there >= _SHARE * len(self.words)
-        return there == len(self.words) and self.text in text
+        if self.is_whole:
+            return there == len(self.words) and self.text in text
+        return there >= _SHARE * len(self.words)
 
 
 @dataclass(frozen=True, slots=True)

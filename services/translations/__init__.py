@@ -12,15 +12,18 @@ from services.translations.listing import TRANSLATIONS, TRANSLATIONS_OF_TARGETS
 from services.translations.missing import (
     Coverage,
     UntranslatedText,
+    count_untranslated,
     coverage_of_branches,
     untranslated_of_branches,
 )
 from services.translations.writing import (
     MAX_IMPORTED,
+    Draft,
     Imported,
     Wording,
     delete_translation,
     import_translations,
+    say_drafts,
     set_translation,
 )
 
@@ -32,13 +35,16 @@ __all__ = [
     "TRANSLATIONS",
     "TRANSLATIONS_OF_TARGETS",
     "Coverage",
+    "Draft",
     "Imported",
     "UntranslatedText",
     "Wording",
+    "count_untranslated",
     "coverage_of_branches",
     "delete_translation",
     "import_translations",
     "kind_of",
+    "say_drafts",
     "set_translation",
     "source_text",
     "stored_field",

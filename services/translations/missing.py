@@ -252,13 +252,12 @@ async def untranslated_of_branches(
     of rows, then by fields. Raises BadPageRequest, Invalid (LANGUAGE_INVALID).
     """
     checked_language(language, "language")
-    numbers = [number for number, kind in _NUMBERED if kinds is None or kind in kinds]
     pages = await MISSES.pages(
         reading,
         branch_ids,
         request,
         language=language,
-        kinds=None if kinds is None else tuple(numbers),
+        kinds=_numbers(kinds),
         **viewer.parameters,
     )
     return [
@@ -271,6 +270,27 @@ async def untranslated_of_branches(
         )
         for page in pages
     ]
+
+
+async def count_untranslated(
+    reading: Reading,
+    viewer: Viewer,
+    branch_id: str,
+    language: str,
+    kinds: Sequence[TranslationTarget] | None = None,
+) -> int:
+    """How many texts of a branch are not said in a language. Raises Invalid (LANGUAGE_INVALID)."""
+    checked_language(language, "language")
+    (count,) = await MISSES.counts(
+        reading, [branch_id], language=language, kinds=_numbers(kinds), **viewer.parameters
+    )
+    return count
+
+
+def _numbers(kinds: Sequence[TranslationTarget] | None) -> tuple[int, ...] | None:
+    if kinds is None:
+        return None
+    return tuple(number for number, kind in _NUMBERED if kind in kinds)
 
 
 @statement(Branch)

@@ -5,14 +5,14 @@ Source: spec aventuras, translation; survival anchor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 from sqlmodel import col
 
-from db.enums import TranslationTarget
+from db.enums import DeltaSource, TranslationTarget
 from db.ids import MalformedId, parse_id
 from db.reading import Writing, any_of, param, statement
 from db.tables import Branch, Translation
@@ -22,6 +22,7 @@ from services.deltas.rows import images_by_ids
 from services.errors import DomainError, Invalid, LimitReached, NotFound
 from services.text import checked_language, checked_text
 from services.translations.fields import TARGETS, is_of_the_server, source_text, stored_field
+from services.translations.missing import UntranslatedText
 
 MAX_IMPORTED = 1_000
 # Of an import that is wrong all over, only so many faults are told.
@@ -50,6 +51,14 @@ class Imported:
     created: int
     updated: int
     branch: Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a text as it was read is in another language."""
+
+    source: UntranslatedText
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,52 @@ async def import_translations(
     return Imported(created, updated, branch)
 
 
+async def say_drafts(
+    writing: Writing,
+    viewer: Viewer,
+    branch_id: str,
+    language: str,
+    drafts: Sequence[Draft],
+) -> list[bool]:
+    """Say what a model has made of texts, in one action; for each whether it is said now. A text
+    that was changed since it was read, or is gone, is not; what somebody has said meanwhile stays.
+
+    Raises NotFound.
+    """
+    sources = [each.source for each in drafts]
+    ids = [each.target_id for each in sources]
+    async with deltas.acting(
+        writing, viewer, branch_id, source=DeltaSource.AI_CLASSIFIER
+    ) as action:
+        images = await _images(action, [(each.target_kind, each.target_id) for each in sources])
+        stands = [_stands(images, each) for each in sources]
+        found = await _translations_of(action, ids, language)
+        await _say(
+            action,
+            language,
+            [
+                Wording(draft.source.target_id, draft.source.field, draft.text)
+                for draft, is_there in zip(drafts, stands, strict=True)
+                if is_there and _place_of(draft.source) not in found
+            ],
+            lambda number, name: ("drafts", number, name),
+        )
+    return stands
+
+
+def _place_of(text: UntranslatedText) -> _Place:
+    return _Place(text.target_kind, text.target_id, text.field)
+
+
+def _stands(
+    images: Mapping[TranslationTarget, Mapping[str, deltas.Image]], text: UntranslatedText
+) -> bool:
+    row = images[text.target_kind].get(text.target_id)
+    if row is None:
+        return False
+    return source_text(text.target_kind, row.__getitem__, text.field) == text.text
+
+
 async def delete_translation(
     writing: Writing, viewer: Viewer, translation_id: str, expected_head: int | None = None
 ) -> tuple[str, Branch]:
@@ -145,19 +200,7 @@ async def _say(
     """
     places = await _checked(action, wordings, path_of)
     ids = list({each.row_id for each in places})
-    found = await action.writing.all(
-        _translations(), branch_id=action.branch.id, target_ids=ids, language=language
-    )
-    images = await images_by_ids(
-        action.writing,
-        action.branch.id,
-        deltas.logged_of(Translation).name,
-        [each.row_id for each in found],
-    )
-    before = {
-        _Place(TranslationTarget(each["target_kind"]), each["target_id"], each["field"]): each
-        for each in images.values()
-    }
+    before = await _translations_of(action, ids, language)
     anchors = await deltas.newest_anchors(action, ids)
     said = list(zip(places, wordings, strict=True))
     known = [(place, wording) for place, wording in said if place in before]
@@ -190,17 +233,46 @@ async def _say(
     return [rows[place] for place in places], len(made), updated
 
 
+async def _translations_of(
+    action: deltas.Action, row_ids: Sequence[str], language: str
+) -> dict[_Place, deltas.Image]:
+    """What rows say in a language."""
+    found = await action.writing.all(
+        _translations(), branch_id=action.branch.id, target_ids=list(row_ids), language=language
+    )
+    images = await images_by_ids(
+        action.writing,
+        action.branch.id,
+        deltas.logged_of(Translation).name,
+        [each.row_id for each in found],
+    )
+    return {
+        _Place(TranslationTarget(each["target_kind"]), each["target_id"], each["field"]): each
+        for each in images.values()
+    }
+
+
+async def _images(
+    action: deltas.Action, targets: Collection[tuple[TranslationTarget, str]]
+) -> dict[TranslationTarget, dict[str, deltas.Image]]:
+    """Rows of a branch by their kinds and own ids."""
+    return {
+        kind: await images_by_ids(
+            action.writing,
+            action.branch.id,
+            deltas.logged_of(table).name,
+            sorted({row_id for of_kind, row_id in targets if of_kind is kind}),
+        )
+        for kind, table in TARGETS.items()
+    }
+
+
 async def _checked(
     action: deltas.Action, wordings: Sequence[Wording], path_of: _PathOf
 ) -> list[_Place]:
     """What each wording is about. Raises the first fault, with the `others` behind it."""
     named = [_target(action.branch.id, each.target_id) for each in wordings]
-    images: dict[TranslationTarget, dict[str, deltas.Image]] = {}
-    for kind, table in TARGETS.items():
-        ids = {target[1] for target in named if target is not None and target[0] is kind}
-        images[kind] = await images_by_ids(
-            action.writing, action.branch.id, deltas.logged_of(table).name, sorted(ids)
-        )
+    images = await _images(action, [target for target in named if target is not None])
     places: dict[_Place, int] = {}
     faults: list[DomainError] = []
     for number, (wording, target) in enumerate(zip(wordings, named, strict=True)):

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Double,
     Integer,
     Text,
     and_,
     func,
+    literal_column,
     not_,
     or_,
     select,
@@ -29,7 +33,7 @@ from db.enums import EdgeDirection
 from db.reading import Reading, any_of, columns, param, statement
 from db.tables import WorldEntity, WorldRelation
 from services.access import Viewer, visible
-from services.graphs import Edge, Node, Step, Steps, Wanted
+from services.graphs import Edge, Node, Steps, Wanted
 from services.graphs.walking import MAX_EDGES_PER_NODE
 from services.worlds.relations import holds_at
 
@@ -68,24 +72,29 @@ class WorldSource:
             most=limit + 1,
             **self.viewer.parameters,
         )
-        hubs = frozenset(row.near for row in rows if row.place > MAX_EDGES_PER_NODE)
-        return Steps(
-            [
-                Step(row.near, row.far, 1 / row.weight)
-                for row in rows[:limit]
-                if row.place <= MAX_EDGES_PER_NODE
-            ],
-            hubs,
-            len(rows) > limit,
-        )
+        ends: dict[str, dict[str, float]] = {}
+        hubs = set()
+        count = 0
+        for row in rows:
+            near = ids[row.place - 1]
+            count += len(row.far)
+            if len(row.far) > MAX_EDGES_PER_NODE:
+                hubs.add(near)
+            costs = ends.setdefault(near, {})
+            ties = zip(row.far, row.weights, strict=True)
+            for far, weight in islice(ties, MAX_EDGES_PER_NODE):
+                costs[far] = min(1 / weight, costs.get(far, inf))
+        return Steps(ends, frozenset(hubs), count > limit)
 
     async def kinds(self, ids: Sequence[str]) -> Mapping[str, str]:
         """The kind of each entity that is there."""
-        return {row.id: row.kind for row in await self._rows(ids)}
+        rows: list[Any] = await self.reading.all(_kinds(), ids=list(ids), **self.viewer.parameters)
+        return {row.id: row.kind for row in rows}
 
     async def nodes(self, ids: Sequence[str]) -> Mapping[str, Node]:
         """The entities that are there."""
-        return {row.id: Node(row.id, row.kind, row.name, row) for row in await self._rows(ids)}
+        rows = await self.reading.all(_nodes(), ids=list(ids), **self.viewer.parameters)
+        return {row.id: Node(row.id, row.kind, row.name, row) for row in rows}
 
     async def edges(self, nodes: Mapping[str, Node], wanted: Wanted, limit: int) -> list[Edge]:
         """The relations between these entities."""
@@ -109,9 +118,6 @@ class WorldSource:
             )
             for row in rows
         ]
-
-    async def _rows(self, ids: Sequence[str]) -> list[WorldEntity]:
-        return await self.reading.all(_nodes(), ids=list(ids), **self.viewer.parameters)
 
 
 def _listed(kinds: frozenset[str] | None) -> list[str] | None:
@@ -146,77 +152,85 @@ def _first_nodes() -> Any:
     )
 
 
-@statement(WorldEntity)
-def _nodes() -> Any:
-    return select(*columns(WorldEntity)).where(
-        any_of(WorldEntity.id, "ids"),
-        col(WorldEntity.merged_into_id).is_(None),
-        visible(WorldEntity),
+def _asked_for(*named: Any, with_place: bool = False) -> Any:
+    """What is said of the entities that are asked for, with the place of each among them, from 1,
+    where that is wanted.
+    """
+    asked = (
+        func.unnest(param("ids", ARRAY(Text)))
+        .table_valued("id", with_ordinality="place", name="asked")
+        .render_derived()
+    )
+    return (
+        select(*named, *([asked.c.place] if with_place else []))
+        .select_from(asked.join(WorldEntity, col(WorldEntity.id) == asked.c.id))
+        .where(col(WorldEntity.merged_into_id).is_(None), visible(WorldEntity))
     )
 
 
+@statement(WorldEntity)
+def _nodes() -> Any:
+    return _asked_for(*columns(WorldEntity))
+
+
+@statement(object)
+def _kinds() -> Any:
+    return _asked_for(col(WorldEntity.id).label("id"), col(WorldEntity.kind).label("kind"))
+
+
 def _counts() -> ColumnElement[bool]:
-    """Whether a relation is wanted, and may be seen."""
+    """Whether a relation is wanted. Who may see one of its ends may see it."""
     kinds, at = param("kinds", ARRAY(Text)), param("valid_at", BigInteger())
     return and_(
         or_(kinds.is_(None), col(WorldRelation.kind) == func.any(kinds)),
         or_(at.is_(None), holds_at(at)),
-        visible(WorldRelation),
     )
 
 
 @statement(object)
 def _steps(direction: EdgeDirection) -> Any:
-    """From each entity, for each direction one more than are followed: that it has so many shows by
-    `place`.
+    """From each entity, for each direction one more than are followed: that shows that there are so
+    many.
     """
-    near = func.unnest(param("ids", ARRAY(Text))).table_valued("id", name="near").render_derived()
-    ways = []
-    for own, other, against in (
-        (col(WorldRelation.source_id), col(WorldRelation.target_id), EdgeDirection.IN),
-        (col(WorldRelation.target_id), col(WorldRelation.source_id), EdgeDirection.OUT),
+    near = _asked_for(col(WorldEntity.id).label("id"), with_place=True).cte("near")
+    parts = []
+    for part, own, other, against in (
+        (0, col(WorldRelation.source_id), col(WorldRelation.target_id), EdgeDirection.IN),
+        (1, col(WorldRelation.target_id), col(WorldRelation.source_id), EdgeDirection.OUT),
     ):
         may_go = true() if direction != against else not_(col(WorldRelation.is_directed))
         relations = (
-            select(
-                other.label("far"),
-                col(WorldRelation.id).label("id"),
-                col(WorldRelation.weight).label("weight"),
-                func.row_number().over(order_by=col(WorldRelation.id)).label("place"),
-            )
+            select(other.label("far"), col(WorldRelation.weight).label("weight"))
             .where(own == near.c.id, may_go, _counts())
             .order_by(col(WorldRelation.id))
             .limit(MAX_EDGES_PER_NODE + 1)
             .lateral()
         )
-        ways.append(
+        parts.append(
             select(
-                near.c.id.label("near"),
+                near.c.place,
+                literal_column(str(part), Integer()).label("part"),
                 relations.c.far,
-                relations.c.id,
                 relations.c.weight,
-                relations.c.place,
-            )
-            .select_from(near)
-            .join(relations, true())
+            ).select_from(near.join(relations, true()))
         )
-    steps = union_all(*ways).subquery("steps")
-    return (
-        select(steps.c.near, steps.c.far, steps.c.weight, steps.c.place)
-        .order_by(steps.c.near, steps.c.id)
-        .limit(param("most", Integer()))
-    )
+    steps = union_all(*parts).limit(param("most", Integer())).subquery("steps")
+    return select(
+        steps.c.place,
+        func.array_agg(steps.c.far, type_=ARRAY(Text)).label("far"),
+        func.array_agg(steps.c.weight, type_=ARRAY(Double)).label("weights"),
+    ).group_by(steps.c.place, steps.c.part)
 
 
 @statement(WorldRelation)
 def _edges() -> Any:
+    ids = func.unnest(param("ids", ARRAY(Text))).column_valued("id")
+    # Looked up by hash: `= ANY` compares with one after the other where the list is not known when
+    # the statement is planned, and `IN` within IS TRUE is no join.
+    is_among = col(WorldRelation.target_id).in_(select(ids)).is_(true())
     return (
         select(*columns(WorldRelation))
-        .where(
-            any_of(WorldRelation.source_id, "ids"),
-            any_of(WorldRelation.target_id, "ids"),
-            _counts(),
-        )
+        .where(any_of(WorldRelation.source_id, "ids"), is_among, _counts(), visible(WorldRelation))
         .order_by(col(WorldRelation.id))
         .limit(param("most", Integer()))
     )

@@ -34,6 +34,7 @@ from db.tables import (
     Run,
     RunContext,
     RunError,
+    RunProgress,
     StoryDefinition,
     StoryStyle,
     Table,
@@ -54,7 +55,13 @@ from resolvers.graphs import (
     GraphNode,
     GraphPath,
 )
-from resolvers.searching import ExcludedRow, SearchHit, SearchResult
+from resolvers.searching import (
+    ExcludedRow,
+    LibraryHit,
+    LibraryResult,
+    SearchHit,
+    SearchResult,
+)
 from resolvers.worlds import WorldDuplicate, WorldGraph, WorldGraphNode, WorldPath
 from resolvers.worlds.figures import WorldCentrality, WorldCentralNode
 from schema.base import Payload, UserError
@@ -106,6 +113,8 @@ VALUES: dict[str, type[Any]] = {
     "GraphCommunities": GraphCommunities,
     "GraphCommunity": Community,
     "ExcludedRow": ExcludedRow,
+    "LibraryHit": LibraryHit,
+    "LibraryResult": LibraryResult,
     "LoreRecursion": LoreRecursion,
     "SearchHit": SearchHit,
     "SearchResult": SearchResult,
@@ -142,6 +151,7 @@ VALUES: dict[str, type[Any]] = {
     "RowDifference": comparing.RowDifference,
     "RunContext": RunContext,
     "RunError": RunError,
+    "RunProgress": RunProgress,
     "Stackable": Stackable,
     "StoryDefinition": StoryDefinition,
     "StoryStyle": StoryStyle,

@@ -25,8 +25,9 @@ OPENS_TRANSACTIONS = {
     "services.housekeeping",
     "services.rehearsing",
     "services.runs.worker",
+    "services.runs.working",
     # Keeps the words of texts that are looked into for the first time.
-    "services.searching.surfaces",
+    "services.searching.texts",
 }
 
 

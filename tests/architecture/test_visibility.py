@@ -59,6 +59,7 @@ WITHOUT_VIEWER = {
     "services.runs.records.take_next_run",
     "services.runs.records.store_events",
     "services.runs.records.end_run",
+    "services.runs.records.close_run",
     "services.runs.records.renew_leases",
     "services.runs.records.is_cancel_requested",
     # What an identity record says of a character that its caller holds.
@@ -83,13 +84,16 @@ WITHOUT_VIEWER = {
 SEARCHING = {
     "services.embedding.nearest.nearest_rows",
     "services.embedding.nearest.vectors_of_rows",
+    "services.embedding.remembered.matrix_of",
     "services.embedding.storing.copy_vectors",
     "services.embedding.storing.has_vectors",
     "services.embedding.storing.keep_vectors",
     "services.embedding.storing.kept_hashes",
     "services.embedding.syncing.embed_texts",
-    "services.searching.surfaces.matches_in",
-    "services.searching.surfaces.sizes_of",
+    "services.searching.texts.forget_words",
+    "services.searching.texts.keep_words",
+    "services.searching.texts.matches_in",
+    "services.searching.texts.note_deletion",
 }
 # The parts of the log work on a branch that their caller holds, or reads after it was found for the
 # viewer.
@@ -112,6 +116,7 @@ INNER = {
     "services.deltas.embedding.note_embedded",
     "services.deltas.embedding.rename_model",
     "services.deltas.embedding.texts_to_embed",
+    "services.deltas.embedding.vector_state",
     "services.deltas.embedding.forget_embeddings",
     "services.deltas.events.note_event",
     "services.deltas.looking_back.images_before",

@@ -35,6 +35,7 @@ from db.enums import (
     PetitionStatus,
     Realm,
     RunEventType,
+    RunKind,
     RunStatus,
     TranslationTarget,
     Visibility,
@@ -59,6 +60,7 @@ from db.tables import (
 from resolvers.accounts import ViewerRow
 from resolvers.context import Context, Engine
 from resolvers.entities import RelationshipView
+from resolvers.searching import LibraryResult, SearchResult
 from resolvers.worlds import WorldDuplicate
 from schema import runs as run_types
 from schema.base import Payload
@@ -71,6 +73,7 @@ from services import (
     mirrors,
     runs,
     transfers,
+    translating,
     translations,
 )
 from services.access import Viewer, visible
@@ -219,6 +222,7 @@ async def make_one_of_each(writing: Writing, owner: Viewer, number: int) -> None
     await make_entities(writing, owner, number, branch.id)
     await make_assets(writing, owner, number, branch.id)
     await make_captures(writing, owner, branch.id)
+    await _translated(writing, owner, branch.id)
     await characters.create_embryo(writing, owner, Origin.ORIGINAL, {"name": f"Draft {number}"})
     await calendars.clone_calendar(writing, owner, "stardate")
     await _imported_and_exported(writing, owner, number)
@@ -374,6 +378,27 @@ async def _answer(writing: Writing, run_id: str, number: int, error: RunError | 
     return run.node_id
 
 
+async def _translated(writing: Writing, owner: Viewer, branch_id: str) -> None:
+    """A run that translates, which failed at something."""
+    queued = await translating.start_translation(
+        writing, owner, branch_id, "it", provider="demo", model=None
+    )
+    run = await records.take_next_run(writing, HOLDER, "demo", 60, [RunKind.TRANSLATION])
+    assert run is not None
+    assert run.id == queued.id
+    error = RunError("TIMED_OUT", "It took too long.")
+    payloads: dict[RunEventType, dict[str, Any]] = {
+        RunEventType.RUN_PROGRESSED: {"done": 0, "total": 3, "missed": 3},
+        RunEventType.RUN_FINISHED: records.finished_payload(RunStatus.FAILED, None, error),
+    }
+    events = [
+        Event(run.id, seq, datetime.now(UTC), kind, Visibility.PUBLIC, payload)
+        for seq, (kind, payload) in enumerate(payloads.items(), start=1)
+    ]
+    await records.store_events(writing, HOLDER, run.id, events)
+    await records.close_run(writing, run, status=RunStatus.FAILED, model="test", error=error)
+
+
 async def _viewers(world: World) -> list[Any]:
     return [ViewerRow(world.owner) for _ in range(MOST)]
 
@@ -503,6 +528,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Calendar.render": {"world_times": [0, 86_400]},
     "Calendar.worldTimeOf": {"tiers": {"count": 41_001}},
     "Branch.search": {"text": "Mira"},
+    "Character.search": {"text": "Topic"},
     "Branch.paths": {"from_": MIRA, "to": ODO},
     "World.paths": {"from_": ENDS[0], "to": ENDS[1]},
     "Branch.translationCoverage": {"language": "fr"},
@@ -535,6 +561,8 @@ def holds_something(result: Any) -> bool:
     """Whether a batch function found anything for a parent; a flag is an answer either way."""
     if isinstance(result, Page):
         return bool(result.nodes)
+    if isinstance(result, SearchResult | LibraryResult):
+        return bool(result.hits)
     return isinstance(result, bool) or bool(result)
 
 

@@ -10,7 +10,7 @@ from sqlmodel import col
 
 from db.enums import CaptureMode, SearchKind
 from db.reading import Reading, Writing, param, statement
-from db.tables import ProbeCapture
+from db.tables import Lore, ProbeCapture
 from services.access import Viewer
 from services.retrieval.capturing import keep_capture
 from services.retrieval.gathering import World, read_world
@@ -49,8 +49,16 @@ def _spoil() -> object:
     )
 
 
+@statement(Lore)
+def _embed() -> object:
+    return (
+        update(Lore).where(col(Lore.branch_id) == param("branch_id")).values(embedding_stale=False)
+    )
+
+
 async def make_captures(writing: Writing, owner: Viewer, branch_id: str) -> None:
     """Some that can be read, and one that cannot."""
+    await writing.run(_embed(), branch_id=branch_id)
     world = await read_world(writing, owner, branch_id)
     queries = queries_in(world, "I look around.")
     found = await retrieve(

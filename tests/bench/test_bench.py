@@ -8,10 +8,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bench import generator
+from bench import branch_pages, generator
 from bench.generator import NODES_PER_TREE
 from bench.servers import HAND_WRITTEN, MIRRORGRAPH
 from bench.servers import serving as serving_contender
+from bench.shapes import Shape
+from bench.stage import staged
 from bench.workloads import RUN_EVENTS, TREE_ASK, TREE_CREATE, W1, W2
 from db.engine import Database, open_database
 from tests.acceptance import document
@@ -80,10 +82,15 @@ async def test_the_same_seed_gives_the_same_trees(
 async def test_both_servers_answer_the_same(database: Database, dsn: str) -> None:
     await generator.fill(database, 1150)
     trees = [row["id"] for row in await rows(dsn, "mirror_trees")]
+    async with staged(dsn) as stage:
+        story = await stage.tell(Shape(60, characters=12))
+        await branch_pages.embellish(stage, story.branch_id)
+        pages = await branch_pages.bodies(stage, story)
     async with (
         serving_contender(MIRRORGRAPH, dsn) as ours,
         serving_contender(HAND_WRITTEN, dsn) as theirs,
     ):
+        assert await branch_pages.check_equal([ours, theirs], pages) > 10_000
         for tree in trees:
             title: Any = await ours.answer(W2.body(tree))
             assert title["data"]["mirrorTree"]["topic"]

@@ -19,7 +19,7 @@ function listen([run, types]) {
   });
 }
 
-const types = ["StreamOpened", "RunStarted", "PhaseStarted", "TextDelta", "PhaseFinished", "RunWarning", "RunFinished"];
+const types = ["StreamOpened", "RunStarted", "PhaseStarted", "TextDelta", "PhaseFinished", "RunWarning", "RunProgressed", "RunFinished"];
 const browser = await launch(executablePath);
 try {
   const page = await browser.newPage();

@@ -67,6 +67,11 @@ mutation TranslationSet($input: TranslationSetInput!) {
 mutation TranslationImport($input: TranslationImportInput!) {
   translationImport(input: $input) { created updated branch { id head } errors { ...Refused } }
 }
+mutation TranslationRun($input: TranslationRunInput!) {
+  translationRun(input: $input) {
+    run { id kind status language targetKinds branch { id } } errors { ...Refused }
+  }
+}
 mutation TranslationDelete($input: TranslationDeleteInput!) {
   translationDelete(input: $input) { deletedId branch { id head } errors { ...Refused } }
 }
@@ -182,6 +187,7 @@ def plot_inputs(ids: Mapping[str, str]) -> dict[str, Json]:
             "language": "de",
             "translations": [{"targetId": ids["Lore"], "field": "body", "text": "Nicht meins"}],
         },
+        "TranslationRun": {**branch, "language": "de", "kinds": ["LORE"]},
         "TranslationDelete": {"translationId": ids["Translation"]},
     }
 
@@ -203,6 +209,7 @@ PLOT_PATHS = {
     "awarenessDelete": "awarenessId",
     "translationSet": "targetId",
     "translationImport": "branchId",
+    "translationRun": "branchId",
     "translationDelete": "translationId",
 }
 
@@ -244,6 +251,7 @@ _TEXTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"branchId": '"br_1"', "language": '"fr"', "translations": "[]"},
         ["translations.0.targetId", "translations.0.field", "translations.0.text"],
     ),
+    "translationRun": ({"branchId": '"br_1"', "language": '"fr"'}, ["model"]),
     "translationDelete": ({"translationId": '"tr_1"'}, []),
 }
 _NESTED = {

@@ -78,6 +78,7 @@ EVERYWHERE = {
     "mirror_trees.topic",
     "run_event_texts.text",
     "runtime_seats.lease_holder",
+    "search_texts.terms",
     "tree_nodes.content",
     "tree_nodes.reasoning",
     "voice_profiles.authorization_ref",

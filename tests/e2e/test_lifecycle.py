@@ -21,7 +21,8 @@ import aiohttp
 import pytest
 from websockets import InvalidStatus
 
-from tests.conftest import ROOT, Cluster, ServerProcess, serving
+from tests.clusters import Cluster
+from tests.conftest import ROOT, ServerProcess, serving
 from tests.e2e.callers import (
     PATIENCE,
     READS,

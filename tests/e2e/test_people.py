@@ -371,6 +371,46 @@ async def test_a_stranger_changes_nothing_by_any_mutation(world: World, ledger: 
     assert await ledger.fingerprint() == before
 
 
+LIBRARY = """
+query Library($text: String!, $filter: LibraryFilter, $character: ID!) {
+  search(text: $text, filter: $filter, first: 100) {
+    mode
+    hits { kind label snippet node { __typename id } parts { name } }
+    excluded { id }
+  }
+  character(id: $character) { search(text: $text) { hits { kind node { id } } } }
+}
+"""
+
+
+async def test_a_search_finds_what_is_ones_own(world: World) -> None:
+    """Rules B80, B82, B83."""
+    given = {"text": "mine?", "character": world["Character"]}
+    seen = await world.owner.ask(LIBRARY, given)
+    (question,) = [each for each in seen["search"]["hits"] if each["snippet"] == "Mine?"]
+    assert question == {
+        "kind": "NODE",
+        "label": "",
+        "snippet": "Mine?",
+        "node": {"__typename": "TreeNode", "id": world["question"]},
+        "parts": [{"name": "words"}],
+    }
+    topic = [each["kind"] for each in seen["search"]["hits"] if each["label"] == "Also mine"]
+    assert topic == ["TREE"]
+    of_character = seen["character"]["search"]["hits"]
+    assert {"kind": "NODE", "node": {"id": world["question"]}} in of_character
+    homes = {"characterId": "Character", "storyId": "Story", "worldId": "World"}
+    for name, kind in homes.items():
+        filtered = {**given, "filter": {name: world[kind]}}
+        found = (await world.owner.ask(LIBRARY, filtered))["search"]["hits"]
+        assert (question in found) is (kind == "Character")
+        for person in (world.stranger, world.auditor):
+            nothing = {"mode": "KEYWORD", "hits": [], "excluded": []}
+            for variables in (given, filtered):
+                answer = await person.ask(LIBRARY, variables)
+                assert answer == {"search": nothing, "character": None}
+
+
 async def test_a_tree_of_ones_own_takes_no_parent_from_anothers(
     world: World, server_dsn: str, ledger: Ledger
 ) -> None:

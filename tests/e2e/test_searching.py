@@ -51,6 +51,7 @@ async def test_the_acceptance_document_finds_rows_and_entries(caller: Caller) ->
         (r'text: "\u0000"', "INVALID_TEXT", ["text"]),
         ('text: "x", first: 101', "OUT_OF_RANGE", ["first"]),
         ('text: "x", perspective: "char_nobody"', "NOT_FOUND", ["perspective"]),
+        (r'text: "x", filter: { tags: ["\u0000"] }', "INVALID_TEXT", ["filter", "tags", "0"]),
         ('text: "x", asOf: { logPosition: 999 }', "OUT_OF_RANGE", ["asOf", "logPosition"]),
     ],
 )

@@ -210,6 +210,10 @@ async def live(caller: Caller, name: str) -> Life:
     for shape in ("CARD_V2_JSON", "CARD_V3_JSON", "CARD_CHARX"):
         made = await act(caller, "Export", character=character, format=shape)
     assert held["seat"]["leaseHolder"] == f"phone of {WORD}"
+    # A search keeps the words of what it looks into.
+    search = "query ($text: String!) { search(text: $text, first: 100) { hits { kind } } }"
+    found = (await caller.ask(search, {"text": WORD}))["search"]["hits"]
+    assert {each["kind"] for each in found} == {"CHARACTER", "TREE", "NODE", "LOREBOOK_ENTRY"}
     return Life(name, character, tree, begun.run, made["export"]["url"])
 
 

@@ -209,6 +209,33 @@ async def test_texts_of_events_move_out_of_the_log_and_back(empty: str) -> None:
     await connection.close()
 
 
+async def test_runs_that_translate_go_with_their_events_when_009_is_taken_back(empty: str) -> None:
+    await migrate(empty, "009")
+    connection = await asyncpg.connect(empty)
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute(
+        "INSERT INTO runs (id, kind, status, requested_by_user_id, character_id, tree_id, language,"
+        " provider, seed, last_seq, ended_at) VALUES"
+        " ('run_1', 'foreground', 'failed', 'user_1', 'char_1', 'tree_1', NULL, 'demo', 1, 1,"
+        " now()),"
+        " ('run_2', 'translation', 'failed', 'user_1', NULL, NULL, 'fr', 'demo', 1, 1, now())"
+    )
+    await connection.execute(
+        "INSERT INTO run_events (run_id, seq, type, visibility, payload_json, at) VALUES"
+        " ('run_1', 1, 'run_finished', 'public', '{}', now()),"
+        " ('run_2', 1, 'run_progressed', 'public', '{}', now())"
+    )
+    await downgrade(empty, "008")
+    for table, column in (("runs", "id"), ("run_events", "run_id")):
+        rows = await connection.fetch(f"SELECT {column} FROM {table}")
+        assert [tuple(row) for row in rows] == [("run_1",)]
+    await connection.execute("SET session_replication_role = DEFAULT")
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await connection.execute("DELETE FROM run_events")
+    assert refused.value.sqlstate == "MG001"
+    await connection.close()
+
+
 async def test_a_migrated_database_is_what_the_tables_say(dsn: str, empty: str) -> None:
     """Also in checks and in the names of constraints, which alembic does not compare."""
     assert await differences(dsn) == []

@@ -10,7 +10,7 @@ import pytest
 from db.enums import EdgeDirection, EdgeKind, TruncationReason
 from db.tables import Happening, HappeningAwareness, HappeningInvolvement, StoryEntity
 from services import graphs, past, perspectives
-from services.graphs import MemorySource, Wanted, edges, find_paths, stars, walk, whole
+from services.graphs import MemorySource, Wanted, edges, find_paths, stars, walk, walking, whole
 from services.past import AsOf
 from tests.services.entities.worlds import CHARACTER, FACTION, ITEM, LOCATION, World, world
 
@@ -256,6 +256,9 @@ async def test_a_hub_is_not_read_whole_and_says_so(
     wanted = Wanted(frozenset({EdgeKind.AWARENESS}), None, direction)
     (found,) = await walk(await source(world), [[world.full(mira)]], wanted, depth=1, first=100)
     assert (len(found.nodes), found.truncated_by) == (4, TruncationReason.HUB)
+    monkeypatch.setattr(walking, "MAX_STEPS", 2)
+    (found,) = await walk(await source(world), [[world.full(mira)]], wanted, depth=1, first=100)
+    assert found.truncated_by == TruncationReason.EDGES
 
 
 async def test_strangers_have_no_graph(world: World) -> None:
@@ -278,7 +281,7 @@ async def test_strangers_have_no_graph(world: World) -> None:
     assert await find_paths(
         theirs, [(start, world.full(mill))], Wanted(), max_depth=3, first=1
     ) == [[]]
-    assert (await theirs.steps([start], Wanted(), 9)).steps == []
+    assert (await theirs.steps([start], Wanted(), 9)).ends == {}
 
 
 async def test_an_edge_says_since_which_entry_it_is_there(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,7 +114,7 @@ class _Cut(MemorySource):
 
     async def steps(self, ids: object, wanted: Wanted, limit: int) -> Steps:  # type: ignore[override]
         found = await super().steps(list(ids), wanted, limit)  # type: ignore[call-overload]
-        return Steps(found.steps, self.hubs, not self.hubs)
+        return Steps(found.ends, self.hubs, not self.hubs)
 
 
 async def test_a_walk_says_what_kept_it_from_going_on() -> None:
@@ -127,3 +129,44 @@ async def test_a_walk_says_what_kept_it_from_going_on() -> None:
     assert found.truncated_by == TruncationReason.HUB
     (found,) = await walk(source, [["b"]], Wanted(), depth=1, first=9)
     assert found.truncated_by is None
+
+
+async def test_what_is_gone_is_neither_shown_nor_passed_through_and_takes_nobodys_place() -> None:
+    """Rules J8, J9."""
+    nodes = {name: Node(name, "red", name) for name in "acde"}
+    ties = [("a", "b"), ("b", "e"), ("a", "c"), ("a", "d")]
+    edges = [Edge(f"{one}{other}", "red", None, one, other) for one, other in ties]
+    source = MemorySource(nodes, edges)
+    for first, shown, reason in ((2, "ac", TruncationReason.NODES), (3, "acd", None)):
+        (found,) = await walk(source, [["a", "b"]], Wanted(), depth=3, first=first)
+        assert ("".join(each.node.id for each in found.nodes), found.truncated_by) == (
+            shown,
+            reason,
+        )
+    (gone,) = await stars(source, ["b"], Wanted(), first=9)
+    assert (gone.nodes, gone.edges, gone.truncated_by) == ([], [], None)
+
+
+class _Asked(MemorySource):
+    """A source that remembers from where it was asked for steps."""
+
+    asked: list[list[str]]
+
+    async def steps(self, ids: object, wanted: Wanted, limit: int) -> Steps:  # type: ignore[override]
+        self.asked.append(list(ids))  # type: ignore[call-overload]
+        return await super().steps(list(ids), wanted, limit)  # type: ignore[call-overload]
+
+
+async def test_a_walk_ends_when_it_has_what_is_asked_for() -> None:
+    """Rule J9."""
+    nodes = {name: Node(name, "red", name) for name in "abcdef"}
+    edges = [Edge(one, "red", None, one, other) for one, other in pairwise("abcdef")]
+    source = _Asked(nodes, edges)
+    for first, asked, reason in (
+        (2, [["a"], ["b"]], TruncationReason.NODES),
+        (3, [["a"], ["b"], ["c"]], TruncationReason.NODES),
+        (6, [[each] for each in "abcdef"], None),
+    ):
+        source.asked = []
+        (found,) = await walk(source, [["a"]], Wanted(), depth=6, first=first)
+        assert (len(found.nodes), source.asked, found.truncated_by) == (first, asked, reason)

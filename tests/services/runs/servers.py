@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
 
 from db.engine import Database, open_database
-from db.enums import RunEventType, TextChannel
+from db.enums import RunEventType, RunKind, TextChannel
 from db.listening import Listener
 from db.tables import MirrorTree, Run, TreeNode
 from services import mirrors, runs
 from services.access import Viewer, require_row
 from services.hub import CHANNEL, Hub
 from services.providers import Finished, Part, Request, TextPart, Usage
-from services.runs import Asking, Event, OpenRuns, Retries, RunWorker, StreamOpening
+from services.runs import (
+    ANSWERS,
+    Asking,
+    Event,
+    OpenRuns,
+    Retries,
+    RunWorker,
+    StreamOpening,
+    Work,
+)
 
 # Longer than anything here takes on a slow machine: a test that hits it has failed.
 PATIENCE = 20.0
@@ -122,6 +131,7 @@ async def a_server(
     works: bool = True,
     statement_timeout: float = 10,
     asking: Asking = ASKED_ONCE,
+    kinds: Mapping[RunKind, type[Work]] = ANSWERS,
 ) -> AsyncIterator[Server]:
     """A server of its own: pools, hub, listener and worker."""
     provider = provider or ScriptedProvider()
@@ -137,6 +147,7 @@ async def a_server(
         lease_seconds=lease,
         concurrent_runs=concurrent,
         asking=asking,
+        works=kinds,
     )
     if works:
         await worker.start(is_only_server=False)

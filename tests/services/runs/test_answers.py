@@ -61,7 +61,7 @@ async def test_what_nobody_foresaw_ends_the_run_and_tells_nothing(bench: Bench) 
     assert "secret" not in run.error.message
     node = await bench.node(run)
     assert (node.status, node.content) == ("partial", "kept")
-    assert [each["run"] for each in logs if each["event"] == "an answer failed"] == [run.id]
+    assert [each["run"] for each in logs if each["event"] == "a run failed"] == [run.id]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from services.providers import TextPart
 from services.runs import Event
 from services.runs.records import store_events
-from services.runs.worker import MAX_WAITING
+from services.runs.working import MAX_WAITING
 from tests.services.runs.servers import (
     PATIENCE,
     STOP,

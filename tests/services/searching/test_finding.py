@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 
 from db.engine import Database
-from db.enums import SearchKind, SearchMode
+from db.enums import EntityKind, EntityStatus, SearchKind, SearchMode
 from db.tables import Happening, HappeningAwareness, Lore, Thread
 from services import deltas, past
 from services.access import ANONYMOUS, Viewer
 from services.embedding import EmbedderFault
 from services.errors import Invalid
 from services.past import AsOf, Moment
-from services.searching import Asked, Found, search_branches
+from services.searching import (
+    Asked,
+    BranchTexts,
+    Filter,
+    Found,
+    forget_words,
+    search_branches,
+    texts,
+)
 from tests.conftest import People
 from tests.services.embedding.worlds import Shelf, shelf
 
@@ -30,6 +38,9 @@ NAMES = [
     ("Ng", "Here Ng sat."),
 ]
 
+# As a process has it: what was read of a branch counts as long as the branch stays as it is.
+TEXTS = BranchTexts()
+
 
 async def search(
     one: Shelf,
@@ -41,13 +52,15 @@ async def search(
     kinds: tuple[SearchKind, ...] = tuple(SearchKind),
     perspective: str | None = None,
     moment: Moment | None = None,
+    filter: Filter | None = None,
 ) -> Found:
     (found,) = await search_branches(
         one.database,
         one.embedders,
+        TEXTS,
         viewer or one.viewer,
         [(one.branch.id, moment)],
-        Asked(text, kinds, mode, first, perspective),
+        Asked(text, kinds, mode, first, perspective, filter),
     )
     return found
 
@@ -105,8 +118,10 @@ async def test_texts_are_looked_into_once_and_what_was_edited_is_found_by_its_ne
         assert await labels(one, "baker") == ["Mira"]
         await one.undo()
         assert await labels(one, "smith") == ["Mira", "Odo"]
-        # A text of which the words are not there is looked into again.
-        await one.value("DELETE FROM search_texts")
+        # A text of which the words were deleted is looked into again.
+        hashes = await one.value("SELECT array_agg(text_hash) FROM search_texts")
+        async with one.database.writing() as writing:
+            assert await forget_words(writing, hashes) == len(hashes)
         assert await labels(one, "smith") == ["Mira", "Odo"]
 
 
@@ -152,6 +167,71 @@ async def test_a_character_finds_nothing_that_it_does_not_know(
         only = await search(one, "fire", perspective=mira["id"], kinds=(SearchKind.HAPPENING,))
         assert again.hits[0].score == only.hits[0].score
         assert len(alone.hits) == 1
+
+
+async def test_only_what_is_like_the_filter_is_searched(database: Database, people: People) -> None:
+    """Rule B84."""
+    async with shelf(database, people) as one:
+        mira = await one.write("Mira", "A smith.", tags=["guild", "old"])
+        await one.write("Odo", "A smith.", tags=["guild"], status="retired")
+        lore = {"body": "Of a smith.", "injection_mode": "auto"}
+        await write(one, Lore, title="Law", tags=["old", "guild"], **lore)
+        await write(one, Thread, title="The smith", status="active", injection_mode="auto")
+        await one.write("Ada", "A smith.", tags=["old", "guild"])
+        moment = await moment_at(one, 4)
+        both = Filter(tags=("guild", "old"))
+        active = Filter(entity_statuses=(EntityStatus.ACTIVE,))
+        retired = Filter(
+            entity_kinds=(EntityKind.CHARACTER,), entity_statuses=(EntityStatus.RETIRED,)
+        )
+        places = Filter(entity_kinds=(EntityKind.LOCATION,))
+        for wanted, then, now in (
+            (both, {"Mira", "Law"}, {"Mira", "Law", "Ada"}),
+            (active, {"Mira"}, {"Mira", "Ada"}),
+            (retired, {"Odo"}, {"Odo"}),
+            (places, set(), set()),
+        ):
+            assert set(await labels(one, "smith", filter=wanted)) == now
+            assert set(await labels(one, "smith", filter=wanted, moment=moment)) == then
+            near = await labels(one, "smith", filter=wanted, mode=SearchMode.VECTOR)
+            assert set(near) == now
+        known = await labels(one, "smith", filter=both, perspective=mira["id"])
+        assert known == ["Mira"]
+
+
+async def test_a_story_that_begins_is_found_by_its_first_words(
+    database: Database, people: People
+) -> None:
+    """Rule B85."""
+    async with shelf(database, people) as one:
+        story, status = one.branch.story_id, "UPDATE stories SET status = $2 WHERE id = $1"
+        await one.value(status, story, "draft")
+        assert await labels(one, "fog") == []
+        # An entry that the log does not know, as that of a draft that is begun.
+        await one.value("UPDATE story_entries SET content = 'Fog.'")
+        assert await labels(one, "fog") == [""]
+        await one.value(status, story, "active")
+        assert await labels(one, "fog") == [""]
+        await one.value("UPDATE story_entries SET kind = 'system' WHERE content = 'Fog.'")
+        await one.write("Mira")
+        # A notice is none of the story.
+        assert await labels(one, "fog") == []
+
+
+async def test_a_word_that_everybody_has_is_found_among_the_texts_of_the_branch(
+    database: Database, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule B85."""
+    async with shelf(database, people) as one:
+        await one.write("Mira", "The smith of the quay.")
+        await one.write("Odo", "The smith.")
+        found = await search(one, "smith quay")
+        monkeypatch.setattr(texts, "_COMMON", 1)
+        common = await search(one, "smith quay")
+        assert [(each.label, each.score) for each in common.hits] == [
+            (each.label, each.score) for each in found.hits
+        ]
+        assert [each.label for each in found.hits] == ["Mira", "Odo"]
 
 
 async def test_meaning_and_words_are_joined(database: Database, people: People) -> None:

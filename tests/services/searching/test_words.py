@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from db.enums import SearchKind
 from services.searching import folded, query_of, words_in
-from services.searching.ranking import fused, worth
-from services.searching.surfaces import Match
+from services.searching.ranking import Match, fused, worth
 
 NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N", "M"]), min_size=1, max_size=12)
 
@@ -77,7 +76,7 @@ def test_a_query_looks_for_two_hundred_words_at_most() -> None:
 
 
 def match(row_id: str, *words: str, is_name: bool = False, length: int = 10) -> Match:
-    return Match("b", SearchKind.LORE, row_id, is_name, frozenset(words), length)
+    return Match(SearchKind.LORE, row_id, is_name, frozenset(words), length)
 
 
 def test_rare_words_names_and_short_texts_count_more() -> None:
