@@ -23,7 +23,7 @@ from graphql import (
     is_required_input_field,
 )
 
-from tests.architecture.declared import CORE
+from tests.architecture.declared import CORE, definition_of
 from tests.e2e.callers import Json
 
 # How far a field's own value is followed: a page, its nodes, and their own plain fields.
@@ -88,6 +88,12 @@ def sample(declared: Any, id: str) -> Any:
     if isinstance(declared, GraphQLEnumType):
         return next(iter(declared.values))
     if isinstance(declared, GraphQLInputObjectType):
+        if definition_of(declared.name).is_one_of:
+            # The one that is called like the id, if one is.
+            prefix = id.partition("_")[0]
+            name = next((each for each in declared.fields if each.startswith(prefix)), None)
+            name = name or next(iter(declared.fields))
+            return {name: sample(declared.fields[name].type, id)}
         return {
             name: sample(field.type, id)
             for name, field in declared.fields.items()
