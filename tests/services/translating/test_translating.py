@@ -273,7 +273,8 @@ async def test_a_run_that_is_cancelled_keeps_what_it_has_said(booth: Booth) -> N
         events = await server.events(booth.viewer, run)
         assert not answer.is_open
         (ended,) = await booth.ended(run)
-        queued = await booth.start(LORE, language="de")
+    # Nobody is there to take it up.
+    queued = await booth.start(LORE, language="de")
     assert (ended.status, ended.error, ended.progress) == (
         "cancelled",
         None,
